@@ -1,0 +1,1 @@
+"""The seam: what a subagent is, whoever runs it."""

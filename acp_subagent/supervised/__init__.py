@@ -1,0 +1,1 @@
+"""Supervision: one child behind a chain of runs, whatever protocol it speaks."""

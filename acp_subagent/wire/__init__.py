@@ -1,0 +1,1 @@
+"""The wire: bytes to JSON-RPC and back."""
