@@ -1,0 +1,158 @@
+"""What to answer when the agent asks for a permission: pure rules over what it offers.
+
+Owns how a wish to allow or to deny becomes one of the offered options. Options are chosen by their kind,
+never by their name, and only an id that was offered is ever sent. What cannot be read is not selectable; where
+nothing fits, the answer is a denial. Who wishes (a fixed policy, a handler, rules), and waiting for it, are
+left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from acp_subagent.acp.vocabulary import PermissionOptionKind
+from acp_subagent.seam.activity import PermissionDecision, PermissionRecord
+
+
+class PermissionPolicy(StrEnum):
+    """Who decides on permission requests."""
+
+    REJECT = "reject"  #: everything is denied
+    ALLOW = "allow"  #: everything is allowed
+    ASK = "ask"  #: a handler of the embedding program decides; without one everything is denied
+    RULES = "rules"  #: rules over the tool call's kind and locations decide
+
+
+class PermissionAnswer(StrEnum):
+    """What a handler or a rule may wish, without naming an option."""
+
+    ALLOW = "allow"  #: by the first `allow_once`, else `allow_always`; with neither offered it is a denial
+    DENY = "deny"  #: by the first `reject_once`, else `reject_always`, else `cancelled`
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PermissionOption:
+    """One option that the agent offers, well-formed and of a kind that we know."""
+
+    id: str  #: the agent's id of the option; any string
+    kind: PermissionOptionKind  #: what choosing it means
+    name: str = ""  #: what the agent calls it; display text of the agent
+
+    def __repr__(self) -> str:
+        return f"<PermissionOption {self.kind}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice:
+    """What is answered to one permission request."""
+
+    decision: PermissionDecision  #: what it counts as
+    option_id: str | None = None  #: the offered id that is sent; None is answered as `cancelled`
+
+    def __repr__(self) -> str:
+        return f"<Choice {self.decision}>"
+
+
+#: the answer while a turn is ending: no decision of anybody
+CANCELLED = Choice(PermissionDecision.CANCELLED)
+
+#: kinds in order of preference: once before always, since always widens what is done unasked later
+_ALLOWING = (PermissionOptionKind.ALLOW_ONCE, PermissionOptionKind.ALLOW_ALWAYS)
+_DENYING = (PermissionOptionKind.REJECT_ONCE, PermissionOptionKind.REJECT_ALWAYS)
+
+_KINDS = {kind.value: kind for kind in PermissionOptionKind}
+
+
+def selectable(options: object) -> tuple[PermissionOption, ...]:
+    """Read the `options` of a request as the agent sent them, and keep what may be chosen.
+
+    Left out are options that are malformed or of an unknown kind, and an id offered both to allow and to
+    deny: nobody could tell what the agent would take it for.
+    """
+    if not isinstance(options, (list, tuple)):
+        return ()
+    kept = [option for option in map(_option, options) if option is not None]
+    allowing = {option.id for option in kept if option.kind.allows}
+    denying = {option.id for option in kept if not option.kind.allows}
+    ambiguous = allowing & denying
+    return tuple(option for option in kept if option.id not in ambiguous)
+
+
+def decide(policy: PermissionPolicy, options: object) -> Choice:
+    """Decide at once, by the policy alone; `options` are as the agent sent them.
+
+    `allow` allows. Every other policy denies here: `ask` and `rules` come to a wish first and use `answer`.
+    """
+    wish = PermissionAnswer.ALLOW if policy is PermissionPolicy.ALLOW else PermissionAnswer.DENY
+    return answer(wish, options)
+
+
+def answer(wish: object, options: object) -> Choice:
+    """Turn what a handler returned into an answer.
+
+    `wish` is `allow` or `deny`, one of the offered `PermissionOption`s, or the id of one. The two words come
+    before ids, so that no agent can turn a denial around by what it calls an option. Anything else is a wrong
+    answer: a denial.
+    """
+    offered = selectable(options)
+    if isinstance(wish, PermissionOption):
+        return _by_option(wish, offered)
+    if wish == PermissionAnswer.ALLOW:
+        return _by_kind(_ALLOWING, offered) or _denied(offered)
+    if isinstance(wish, str) and wish != PermissionAnswer.DENY:
+        return next((_chosen(option) for option in offered if option.id == wish), _denied(offered))
+    return _denied(offered)
+
+
+def outcome(choice: Choice) -> dict[str, dict[str, str]]:
+    """The result of `session/request_permission` that says `choice`."""
+    if choice.option_id is None:
+        return {"outcome": {"outcome": "cancelled"}}
+    return {"outcome": {"outcome": "selected", "optionId": choice.option_id}}
+
+
+def latest_decision(records: Iterable[PermissionRecord]) -> PermissionRecord | None:
+    """The last of `records` that somebody decided; one answered because the turn was ending does not count."""
+    latest = None
+    for record in records:
+        if record.decision is not PermissionDecision.CANCELLED:
+            latest = record
+    return latest
+
+
+def _option(raw: object) -> PermissionOption | None:
+    """One option as the agent sent it, or None when it cannot be chosen."""
+    if not isinstance(raw, dict):
+        return None
+    option_id, kind, name = raw.get("optionId"), raw.get("kind"), raw.get("name")
+    known = _KINDS.get(kind) if isinstance(kind, str) else None
+    if known is None or not isinstance(option_id, str):
+        return None
+    return PermissionOption(option_id, known, name if isinstance(name, str) else "")
+
+
+def _by_option(wish: PermissionOption, offered: tuple[PermissionOption, ...]) -> Choice:
+    return _chosen(wish) if wish in offered else _denied(offered)
+
+
+def _by_kind(
+    kinds: tuple[PermissionOptionKind, ...], offered: tuple[PermissionOption, ...]
+) -> Choice | None:
+    """The first option of the first kind that is offered at all."""
+    for kind in kinds:
+        for option in offered:
+            if option.kind is kind:
+                return _chosen(option)
+    return None
+
+
+def _denied(offered: tuple[PermissionOption, ...]) -> Choice:
+    """A denial; without an option for it, by `cancelled`: never by approving something else."""
+    return _by_kind(_DENYING, offered) or Choice(PermissionDecision.DENIED)
+
+
+def _chosen(option: PermissionOption) -> Choice:
+    decision = PermissionDecision.ALLOWED if option.kind.allows else PermissionDecision.DENIED
+    return Choice(decision, option.id)
