@@ -1,0 +1,139 @@
+"""Child processes that a supervisor has to find and end, one kind for each way in which real ones hide.
+
+Two halves in one file. ``start``, used by the agent, starts this very file as a script with a fresh interpreter, so that
+nothing forks inside a process with threads, and waits until the child is in place. The script half then becomes what its
+kind says. Each process that is left over leaves by itself after ``seconds``, whatever happens.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+KINDS = {
+    "plain": "a child that waits",
+    "launcher-exits": "its starter exits at once, the child is left to init, in the same group and session",
+    "launcher-stays": "its starter stays, and passes no signal on",
+    "double-fork": "a daemon: its own session, its starter gone",
+    "setsid": "a child in a session and group of its own",
+    "holds-stdout": "a child that keeps the agent's stdout open",
+    "fork-loop": "a process that goes on starting children, each of which waits",
+    "relay": "a process that again and again is replaced by its own child: always one, never the same pid",
+}
+
+#: Kinds that need ``fork``.
+_FORKING = frozenset({"launcher-exits", "launcher-stays", "double-fork", "setsid", "fork-loop", "relay"})
+
+_started: list[Any] = []
+
+
+def start(spec: dict[str, Any]) -> None:
+    """Start a child as the ``child`` step says; returns when it is in place (``wait`` false: at once)."""
+    import subprocess
+
+    from fake_acp_server import faults
+
+    kind = spec["kind"]
+    if kind in _FORKING:
+        faults.need_posix(f"a {kind} child")
+    command = [
+        sys.executable, "-I", "-S", os.path.abspath(__file__), kind, spec.get("connect", ""),
+        "ignore-term" if spec.get("ignore_term") else "", str(spec.get("seconds", 120)),
+        str(spec.get("every_seconds", 0.01)),
+    ]  # fmt: skip
+    # The child says on stderr that it is in place; stdout is the only other stream it might have to hold.
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=None if kind == "holds-stdout" else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={} if spec.get("environment") == "empty" else None,
+    )
+    _started.append(child)
+    if spec.get("wait", True) and child.stderr:
+        child.stderr.readline()
+
+
+def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds: float) -> None:
+    """Become a child of that kind; the script half."""
+    deadline = time.monotonic() + seconds
+    if ignore_term:
+        import signal
+
+        for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            signal.signal(number, signal.SIG_IGN)
+    # One connection for everything that this kind starts: it ends when the last of them is dead.
+    connection = _connect(address) if address else None
+    _take_place(kind, deadline)
+    if connection:
+        connection.sendall(f"{kind} {os.getpid()}\n".encode())
+    os.write(2, b"in place\n")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 2)
+    if kind == "fork-loop":
+        _fork_loop(deadline, every_seconds)
+    if kind == "relay":
+        _relay(deadline, every_seconds)
+    _sleep_until(deadline)
+
+
+def _take_place(kind: str, deadline: float) -> None:
+    if kind == "setsid":
+        if os.getpid() == os.getpgrp():
+            return
+        os.setsid()
+    elif kind == "launcher-exits" and os.fork():
+        os._exit(0)
+    elif kind == "launcher-stays" and os.fork():
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 2)
+        _sleep_until(deadline)
+    elif kind == "double-fork":
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+
+
+def _fork_loop(deadline: float, every_seconds: float) -> None:
+    while time.monotonic() < deadline:
+        if os.fork() == 0:
+            _sleep_until(deadline)
+        time.sleep(every_seconds)
+
+
+def _relay(deadline: float, every_seconds: float) -> None:
+    while time.monotonic() < deadline:
+        if os.fork():
+            os._exit(0)
+        time.sleep(every_seconds)
+
+
+def _sleep_until(deadline: float) -> None:
+    while time.monotonic() < deadline:
+        time.sleep(max(0.0, deadline - time.monotonic()))
+    os._exit(0)
+
+
+def _connect(address: str) -> Any:
+    import socket
+
+    host, _, port = address.rpartition(":")
+    if port.isdigit() and "/" not in address:
+        connection = socket.create_connection((host, int(port)))
+    else:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(address)
+    connection.set_inheritable(True)
+    return connection
+
+
+if __name__ == "__main__":
+    _kind, _address, _ignore, _seconds, _every = sys.argv[1:]
+    be(_kind, _address, _ignore == "ignore-term", float(_seconds), float(_every))

@@ -1,0 +1,121 @@
+"""The command line of the fake agent. Arguments are read by hand: ``argparse`` costs more than the whole start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fake_acp_server.scenario import Scenario
+
+USAGE = """\
+usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] [ARG ...]
+       fake-acp-server --list | --help | --version
+
+A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
+
+  --scenario NAME_OR_FILE  a built-in scenario (see --list) or a TOML or JSON file; default: demo
+  --json SCENARIO          the scenario itself, as JSON
+  --log FILE               write every frame of both sides to FILE, one JSON object a line
+  --list                   name the built-in scenarios, with one line of purpose each
+  --version                print the version
+  --help                   print this text
+
+Further arguments are accepted and only shown by the step `echo: argv`.
+Environment, where no option says otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG.
+"""
+
+USAGE_ERROR = 2
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; the text says why."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the fake agent, or answer ``--list`` and the like; ends the process."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        options = read_options(arguments)
+        if _answer_and_leave(options):
+            return
+        run(arguments, options)
+    except UsageError as problem:
+        _fail(str(problem))
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+def run(arguments: list[str], options: dict[str, str]) -> None:
+    """Be the agent that the options and the environment ask for."""
+    from fake_acp_server.scenario import ScenarioError, find
+
+    try:
+        scenario = find(options.get("--scenario"), options.get("--json"))
+    except ScenarioError as problem:
+        _fail(str(problem))
+        return
+    serve(scenario, arguments, options.get("--log") or os.environ.get("FAKE_ACP_LOG"))
+
+
+def serve(scenario: Scenario, arguments: list[str], log_path: str | None) -> None:
+    """Serve the scenario on the standard streams until the client closes our stdin."""
+    from fake_acp_server.agent import Agent
+    from fake_acp_server.wire import IS_WINDOWS, FrameLog
+
+    if IS_WINDOWS:
+        import msvcrt
+
+        for fd in (0, 1, 2):
+            msvcrt.setmode(fd, os.O_BINARY)  # type: ignore[attr-defined]  # Windows only
+    if scenario.launcher:
+        from fake_acp_server.faults import start_launcher
+
+        start_launcher(scenario.launcher)
+    Agent(scenario, arguments, FrameLog(log_path) if log_path else None).serve()
+
+
+_WITH_VALUE = ("--scenario", "--json", "--log")
+_ALONE = ("--list", "--help", "-h", "--version")
+
+
+def read_options(arguments: list[str]) -> dict[str, str]:
+    """Option -> value. What is no option of ours is left to the ``echo`` step; ``UsageError`` for a missing value."""
+    options: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name in _WITH_VALUE:
+            options[name] = value if equals else next(rest, "")
+            if not options[name]:
+                raise UsageError(f"{name} needs a value")
+        elif argument in _ALONE:
+            options[argument] = ""
+    return options
+
+
+def _answer_and_leave(options: dict[str, str]) -> bool:
+    if "--help" in options or "-h" in options:
+        sys.stdout.write(USAGE)
+    elif "--version" in options:
+        from fake_acp_server import __version__
+
+        sys.stdout.write(f"fake-acp-server {__version__}\n")
+    elif "--list" in options:
+        from fake_acp_server import builtin
+
+        names = builtin.purposes()
+        width = max(map(len, names))
+        sys.stdout.writelines(f"{name:{width}}  {purpose}\n" for name, purpose in names.items())
+    else:
+        return False
+    return True
+
+
+def _fail(text: str) -> None:
+    sys.stderr.write(f"fake-acp-server: {text}\n")
+    sys.stderr.flush()
+    os._exit(USAGE_ERROR)

@@ -1,0 +1,192 @@
+"""Bytes in, bytes out: the two pipes of the agent, and the log of what went through them.
+
+``Output`` writes whole frames from any thread, and raw bytes for the faults. ``Inlet`` gives the main thread what the
+client wrote, and runs there what only a main thread may do (signals, ``exec``). Neither knows what a frame means.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+IS_WINDOWS = sys.platform == "win32"
+READ_SIZE = 65536
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode_frame(frame: Any) -> bytes:
+    """One line of JSON with its newline. A lone surrogate can only travel as an escape."""
+    try:
+        return _ENCODE(frame).encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(frame, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def write_all(fd: int, data: bytes) -> bool:
+    """Write every byte, waiting as long as it takes; False when nobody reads any more."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            time.sleep(0.001)  # a client may have made the shared pipe non-blocking
+        except OSError:
+            return False
+    return True
+
+
+def replace_with_null(fd: int) -> None:
+    """Close our end of a standard stream; the number stays taken, so that nothing else gets it by accident."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
+
+
+class FrameLog:
+    """Appends every frame of the conversation to a file, one JSON object a line.
+
+    Each line has ``at`` (seconds since the agent started), ``from`` (``client`` or ``agent``), and ``frame`` or, for
+    bytes that are no frame, ``raw`` (latin-1 text).
+    """
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._start = time.monotonic()
+
+    def frame(self, sender: str, frame: Any) -> None:
+        """Note one frame of ``client`` or ``agent``."""
+        self._line({"from": sender, "frame": frame})
+
+    def raw(self, sender: str, data: bytes) -> None:
+        """Note bytes that are not one frame."""
+        self._line({"from": sender, "raw": data.decode("latin-1")})
+
+    def _line(self, entry: dict[str, Any]) -> None:
+        entry = {"at": round(time.monotonic() - self._start, 6), **entry}
+        write_all(self._fd, json.dumps(entry).encode("ascii") + b"\n")
+
+
+class Output:
+    """The agent's stdout. Threads may share it: a frame is never torn by another one."""
+
+    def __init__(self, log: FrameLog | None) -> None:
+        self._lock = threading.Lock()
+        self._log = log
+
+    def frame(self, frame: Any) -> None:
+        """Send one JSON value as a line."""
+        data = encode_frame(frame)
+        with self._lock:
+            if self._log:
+                self._log.frame("agent", frame)
+            write_all(1, data)
+
+    def raw(self, data: bytes, split_bytes: int = 0, delay_seconds: float = 0.0) -> None:
+        """Send bytes as they are; with ``split_bytes`` in pieces of that size, with a pause between two."""
+        size = split_bytes or max(len(data), 1)
+        with self._lock:
+            if self._log:
+                self._log.raw("agent", data[:READ_SIZE])
+            for start in range(0, len(data), size):
+                if start and delay_seconds:
+                    time.sleep(delay_seconds)
+                write_all(1, data[start : start + size])
+
+    def close(self) -> None:
+        """Close stdout; what is sent later goes nowhere."""
+        with self._lock:
+            replace_with_null(1)
+
+
+class Inlet:
+    """The agent's stdin, read by the main thread, which also runs the calls that other threads hand to it."""
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[], None]] = []
+        self._reading = True
+        self._deadline: float | None = None
+        if not IS_WINDOWS:
+            self._wake_read, self._wake_write = os.pipe()
+
+    def read(self) -> bytes:
+        """The next bytes of the client; ``b""`` at the end of the stream. Waits, and runs handed-over calls meanwhile."""
+        if IS_WINDOWS:
+            while not self._reading:
+                self._remaining()
+                time.sleep(0.02)
+            return os.read(0, READ_SIZE)
+        import select
+
+        while True:
+            wanted = [self._wake_read, 0] if self._reading else [self._wake_read]
+            ready, _, _ = select.select(wanted, [], [], self._remaining())
+            self._run_calls()
+            if 0 in ready and self._reading:
+                return os.read(0, READ_SIZE)
+
+    def pause(self) -> None:
+        """Stop reading; the client's pipe fills up."""
+        self._reading = False
+        self.wake()
+
+    def resume(self) -> None:
+        """Read again after ``pause``."""
+        self._reading = True
+        self.wake()
+
+    def close(self) -> None:
+        """Close stdin, so that the client's next write fails."""
+        self.in_main_thread(self._close_now)
+
+    def limit_life(self, seconds: float) -> None:
+        """End the process when it is still there after so long: a forgotten fake must not stay for ever."""
+        self._deadline = time.monotonic() + seconds
+
+    def in_main_thread(self, call: Callable[[], None]) -> None:
+        """Run the call in the main thread and wait for its end. On Windows, where it cannot be woken, run it here."""
+        if IS_WINDOWS or threading.current_thread() is threading.main_thread():
+            call()
+            return
+        done = threading.Event()
+
+        def call_and_tell() -> None:
+            call()
+            done.set()
+
+        self._calls.append(call_and_tell)
+        self.wake()
+        done.wait()
+
+    def wake(self) -> None:
+        """Let ``read`` look at its state again."""
+        if not IS_WINDOWS:
+            os.write(self._wake_write, b".")
+
+    def _close_now(self) -> None:
+        self._reading = False
+        replace_with_null(0)
+
+    def _remaining(self) -> float | None:
+        if self._deadline is None:
+            return None
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            os._exit(75)
+        return remaining
+
+    def _run_calls(self) -> None:
+        import select
+
+        while select.select([self._wake_read], [], [], 0)[0]:
+            os.read(self._wake_read, 4096)
+        while self._calls:
+            self._calls.pop(0)()
