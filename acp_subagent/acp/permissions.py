@@ -1,9 +1,9 @@
 """What to answer when the agent asks for a permission: pure rules over what it offers.
 
 Owns how a wish to allow or to deny becomes one of the offered options. Options are chosen by their kind,
-never by their name, and only an id that was offered is ever sent. What cannot be read is not selectable; where
-nothing fits, the answer is a denial. Who wishes (a fixed policy, a handler, rules), and waiting for it, are
-left to others.
+never by their name, and only an id that was offered is ever sent. What cannot be read is not selectable;
+where nothing fits, the answer is a denial. Who wishes (a fixed policy, a handler, rules), and waiting for it,
+are left to others.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def outcome(choice: Choice) -> dict[str, dict[str, str]]:
 
 
 def latest_decision(records: Iterable[PermissionRecord]) -> PermissionRecord | None:
-    """The last of `records` that somebody decided; one answered because the turn was ending does not count."""
+    """The last of `records` that somebody decided; one answered as the turn was ending does not count."""
     latest = None
     for record in records:
         if record.decision is not PermissionDecision.CANCELLED:

@@ -1,8 +1,8 @@
 """The state machine of one agent process and its session: a table with a row for every state.
 
 Owns which event may follow which, and nothing else: it sends nothing, reads nothing and waits for nothing.
-The driver says what happened (`SessionMachine.advance`); an event that the state has no row for is a bug of the
-driver, raises, and changes nothing. `docs/session-machine.md` is generated from the table.
+The driver says what happened (`SessionMachine.advance`); an event that the state has no row for is a bug of
+the driver, raises, and changes nothing. `docs/session-machine.md` is generated from the table.
 """
 
 from __future__ import annotations

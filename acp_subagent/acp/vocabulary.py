@@ -1,7 +1,7 @@
 """The closed words of the ACP provider: what a failure is called, and which words of the protocol we act on.
 
-Owns the spelling of each word, once, and one sentence of advice for each reason. Decides nothing. The words of
-a failure are ours alone; nothing that an agent says is ever added to them.
+Owns the spelling of each word, once, and one sentence of advice for each reason. Decides nothing. The words
+of a failure are ours alone; nothing that an agent says is ever added to them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ ADVICE: Mapping[Reason, str] = MappingProxyType(
         Reason.CWD_NOT_DIRECTORY: "Give a directory as the working directory, not a file.",
         Reason.CWD_NOT_ENTERABLE: "Allow this user to read and enter the working directory.",
         Reason.COMMAND_EMPTY: "Name the agent's command.",
-        Reason.COMMAND_NOT_FOUND: "Install the agent, or give its full path; the child's own PATH is searched.",
+        Reason.COMMAND_NOT_FOUND: "Install the agent, or give its full path; only the child's PATH counts.",
         Reason.NOT_EXECUTABLE: "Make the command executable for this user.",
         Reason.NO_SHEBANG: "Start the script with a #! line, or run it through its interpreter.",
         Reason.INTERPRETER_MISSING: "Install the interpreter that the script's #! line names, or correct it.",
@@ -95,7 +95,7 @@ ADVICE: Mapping[Reason, str] = MappingProxyType(
         Reason.NUL_BYTE: "Remove the NUL character from the command, its arguments and its environment.",
         Reason.OUT_OF_DESCRIPTORS: "Raise the limit of open files (ulimit -n), or run fewer agents at once.",
         Reason.VERSION_MISMATCH: "Use a release of the agent that speaks version 1 of the protocol.",
-        Reason.NEVER_SPOKE_ACP: "Check that the command starts the agent in its ACP mode; many need an option.",
+        Reason.NEVER_SPOKE_ACP: "Check that the command starts the agent's ACP mode; many need an option.",
         Reason.FRAME_TOO_LARGE: "Raise max_frame_bytes if messages of that size are expected.",
         Reason.MALFORMED_ANSWER: "Update the agent: it broke the protocol.",
         Reason.STARTUP_DEADLINE: "Raise startup_timeout_seconds, or see whether the agent waits for a login.",

@@ -50,7 +50,7 @@ def failure_line(
 
 
 def join_lines(*lines: str | None) -> str:
-    """Join the lines of one diagnostic and hold it to the limit; absent lines are left out. No line gives ''."""
+    """Join the lines of one diagnostic within the limit; absent lines are left out, and no line gives ''."""
     return bounded("\n".join(line for line in lines if line))
 
 
