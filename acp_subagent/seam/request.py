@@ -1,8 +1,8 @@
 """What a caller asks of a subagent: the request, who asks, and what a provider can be asked.
 
 Owns the request types and the checks that need nothing but the request itself; they run when it is made.
-What a provider can do with it is for `seam.service` to check. Every `repr` leaves content out: prompts never reach
-a log by accident.
+What a provider can do with it is for `seam.service` to check. Every `repr` leaves content out: prompts
+never reach a log by accident.
 """
 
 from __future__ import annotations
@@ -14,77 +14,15 @@ from dataclasses import dataclass, field, fields
 import trio
 
 from acp_subagent.errors import ConfigurationError
-
-
-@dataclass(frozen=True, slots=True)
-class TextBlock:
-    """Text. Every agent takes it."""
-
-    text: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceLinkBlock:
-    """A link to something that the agent can read by itself. Every agent takes it."""
-
-    uri: str = field(repr=False)
-    name: str = field(repr=False)
-    mime_type: str | None = field(default=None, repr=False)
-    title: str | None = field(default=None, repr=False)
-    description: str | None = field(default=None, repr=False)
-    size_bytes: int | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ImageBlock:
-    """An image, base64. Only for agents that say they take images."""
-
-    data: str = field(repr=False)
-    mime_type: str = field(repr=False)
-    uri: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AudioBlock:
-    """Audio, base64. Only for agents that say they take audio."""
-
-    data: str = field(repr=False)
-    mime_type: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceBlock:
-    """The content of a resource: exactly one of `text` and `blob` (base64). Only for agents that take it."""
-
-    uri: str = field(repr=False)
-    text: str | None = field(default=None, repr=False)
-    blob: str | None = field(default=None, repr=False)
-    mime_type: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if (self.text is None) == (self.blob is None):
-            raise ConfigurationError("ResourceBlock takes exactly one of text and blob.")
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownBlock:
-    """Content from an agent of a type that this version does not know; never sent by us."""
-
-    raw: Mapping[str, object] = field(repr=False)
-
-
-ContentBlock = TextBlock | ResourceLinkBlock | ImageBlock | AudioBlock | ResourceBlock | UnknownBlock
-
-#: The blocks that a prompt may be made of.
-PROMPT_BLOCKS = (TextBlock, ResourceLinkBlock, ImageBlock, AudioBlock, ResourceBlock)
+from acp_subagent.seam.content import PROMPT_BLOCKS, ContentBlock, TextBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
     """Who delegates.
 
-    `cwd` is used by providers that have no working directory of their own; it must be absolute, which is checked
-    at the start of a run, where it is needed.
+    `cwd` is used by providers that have no working directory of their own; it must be absolute, which is
+    checked at the start of a run, where it is needed.
     """
 
     cwd: str | os.PathLike[str] | None = field(default=None, repr=False)
@@ -167,8 +105,8 @@ class SubagentCapabilities:
 class SubagentRequest:
     """One task for a subagent.
 
-    A `prompt` given as a string is one text block; afterwards it is always a tuple of blocks. An empty prompt is
-    refused (`ConfigurationError`).
+    A `prompt` given as a string is one text block; afterwards it is always a tuple of blocks. An empty
+    prompt is refused (`ConfigurationError`).
     """
 
     prompt: str | Iterable[ContentBlock] = field(repr=False)

@@ -5,7 +5,6 @@ Owns the records; how they are filled is the providers' work. Their `repr` never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -17,7 +16,8 @@ from acp_subagent.seam.activity import (
     ToolCall,
     Usage,
 )
-from acp_subagent.seam.request import ContentBlock, SessionRef, TextBlock
+from acp_subagent.seam.content import ContentBlock, TextBlock
+from acp_subagent.seam.request import SessionRef
 
 
 class SubagentStopReason(StrEnum):
@@ -43,8 +43,8 @@ class RpcFault:
 class Failure:
     """Why a run, a start or a teardown failed, for the host.
 
-    Branch on `stage`, `category` and `reason`. Everything below them is local detail that can hold the agent's own
-    text; it is given by attribute only: `str` and `repr` show the diagnostic and nothing else.
+    Branch on `stage`, `category` and `reason`. Everything below them is local detail that can hold the
+    agent's own text; it is given by attribute only: `str` and `repr` show the diagnostic and nothing else.
     """
 
     diagnostic: str  #: the bounded, safe line (or lines)
@@ -124,37 +124,3 @@ class SubagentResult:
     def __repr__(self) -> str:
         detail = "" if self.diagnostic is None else f": {self.diagnostic}"
         return f"<SubagentResult {self.stop_reason}{detail}>"
-
-
-def json_block(block: ContentBlock) -> Mapping[str, object]:
-    """A content block in the shape in which it travels as JSON (that of ACP), without unset fields."""
-    from acp_subagent.seam import request as kinds  # noqa: PLC0415  one table, read only here
-
-    match block:
-        case kinds.TextBlock(text):
-            return {"type": "text", "text": text}
-        case kinds.ImageBlock(data, mime_type, uri):
-            return _without_none({"type": "image", "data": data, "mimeType": mime_type, "uri": uri})
-        case kinds.AudioBlock(data, mime_type):
-            return {"type": "audio", "data": data, "mimeType": mime_type}
-        case kinds.ResourceLinkBlock():
-            return _without_none(
-                {
-                    "type": "resource_link",
-                    "uri": block.uri,
-                    "name": block.name,
-                    "mimeType": block.mime_type,
-                    "title": block.title,
-                    "description": block.description,
-                    "size": block.size_bytes,
-                }
-            )
-        case kinds.ResourceBlock():
-            inner = {"uri": block.uri, "text": block.text, "blob": block.blob, "mimeType": block.mime_type}
-            return {"type": "resource", "resource": _without_none(inner)}
-        case kinds.UnknownBlock(raw):
-            return dict(raw)
-
-
-def _without_none(value: dict[str, object]) -> dict[str, object]:
-    return {key: item for key, item in value.items() if item is not None}

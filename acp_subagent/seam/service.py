@@ -1,0 +1,295 @@
+"""The service: a registry of providers, the capability check, and the lifecycle of runs.
+
+Owns the nursery that every run lives in, and closes it: when the block of `open_subagents()` is left, every
+run has been disposed. Exceptions come out plain, never wrapped in an ExceptionGroup. How a child is run is the
+provider's business.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+
+import trio
+
+from acp_subagent.errors import (
+    ConfigurationError,
+    DuplicateProviderError,
+    ServiceClosedError,
+    SubagentAbortedError,
+    UnknownProviderError,
+    UnsupportedCapabilityError,
+)
+from acp_subagent.seam.content import ContentBlock
+from acp_subagent.seam.request import SubagentCapabilities, SubagentRequest, check_seconds
+from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
+from acp_subagent.seam.run import SharedResources, StartContext, SubagentProvider, SubagentRun
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run is about to be returned to its caller."""
+
+    run_id: str  #: the service's id of the run
+    provider: str  #: name of the provider
+    id: str  #: the run's own id
+    local: bool  #: whether the agent lives in this process (no child process)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run has settled; comes exactly once for each `RunStarted`."""
+
+    run_id: str
+    provider: str
+    id: str
+    local: bool
+    stop_reason: SubagentStopReason | str
+    output: tuple[ContentBlock, ...] = field(default=(), repr=False)  #: empty when there was none
+
+
+LifecycleEvent = RunStarted | RunEnded
+Observer = Callable[[LifecycleEvent], None]
+
+
+class Registration:
+    """The handle of a registered provider."""
+
+    def __init__(self, service: SubagentService, provider: SubagentProvider) -> None:
+        self._service = service
+        self.provider = provider
+
+    def unregister(self) -> None:
+        """Take the provider out: no new starts; runs that were accepted go on. Idempotent."""
+        self._service._forget(self.provider)
+
+
+class SubagentService:
+    """Starts subagents by name. Made by `open_subagents()`."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        *,
+        on_failure: Callable[[Failure], None] | None,
+        reaper: bool,
+        max_concurrent_runs: int | None,
+        hurry_seconds: float | None,
+    ) -> None:
+        self._nursery = nursery
+        self._on_failure = on_failure
+        self._reaper = reaper
+        self._hurry_seconds = hurry_seconds
+        self._limiter = None if max_concurrent_runs is None else trio.CapacityLimiter(max_concurrent_runs)
+        self._id = secrets.token_hex(8)
+        self._run_numbers = count(1)
+        self._providers: dict[str, SubagentProvider] = {}
+        self._observers: list[Observer] = []
+        self._shared = SharedResources()
+        self._hurry = trio.Event()
+        self._closing = trio.Event()
+
+    # -- the registry
+
+    def register(self, provider: SubagentProvider) -> Registration:
+        """Make a provider known under its name.
+
+        Raises `DuplicateProviderError` when the name is taken.
+        """
+        if provider.name in self._providers:
+            raise DuplicateProviderError("A provider of this name is registered already.")
+        self._providers[provider.name] = provider
+        return Registration(self, provider)
+
+    def providers(self) -> tuple[SubagentProvider, ...]:
+        """Every registered provider, in order of registration."""
+        return tuple(self._providers.values())
+
+    def _forget(self, provider: SubagentProvider) -> None:
+        if self._providers.get(provider.name) is provider:
+            del self._providers[provider.name]
+
+    # -- lifecycle events
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call `observer`, a plain function that must not block, with each `RunStarted` and `RunEnded`.
+
+        What it raises is contained. Returns a function that ends the observation.
+        """
+        self._observers.append(observer)
+
+        def stop() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return stop
+
+    def _emit(self, event: LifecycleEvent) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(event)
+            except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
+                _log.warning("an observer raised %s", type(exc).__name__)
+
+    def _report(self, failure: Failure) -> None:
+        if self._on_failure is not None:
+            try:
+                self._on_failure(failure)
+            except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
+                _log.warning("on_failure raised %s", type(exc).__name__)
+
+    def _announce(self, provider: SubagentProvider, run: SubagentRun) -> None:
+        local = bool(getattr(provider, "local", False))
+        run_id = f"{self._id}-{next(self._run_numbers)}"
+        self._emit(RunStarted(run_id, provider.name, run.id, local))
+
+        def ended(result: SubagentResult) -> None:
+            self._emit(RunEnded(run_id, provider.name, run.id, local, result.stop_reason, result.output))
+
+        run.when_settled(ended)
+
+    # -- runs
+
+    async def start(self, name: str, request: SubagentRequest) -> SubagentRun:
+        """Start a subagent and return its run once it is ready; the caller disposes it.
+
+        Raises `UnknownProviderError`, `UnsupportedCapabilityError`, `ConfigurationError` before anything is
+        spawned, and `SubagentStartError` or `SubagentAbortedError` after whatever was spawned has been ended.
+        """
+        return await self._start(name, request, one_shot=False)
+
+    async def run(self, name: str, request: SubagentRequest) -> SubagentResult:
+        """Start a subagent, wait for its result, and end its process tree.
+
+        The result comes after the end of the tree and has `teardown` and `exit_status`. Raises what `start`
+        raises, and `SubagentTeardownError` (with the result as `.result`) when something survived.
+        """
+        async with await self._start(name, request, one_shot=True) as run:
+            return await run.result()
+
+    def hurry(self) -> None:
+        """Skip every grace from now on: whatever is being ended, or will be, is killed at once."""
+        self._hurry.set()
+
+    async def _start(self, name: str, request: SubagentRequest, *, one_shot: bool) -> SubagentRun:
+        if self._closing.is_set():
+            raise ServiceClosedError("The block of open_subagents() has been left.")
+        provider = self._providers.get(name)
+        if provider is None:
+            raise UnknownProviderError("No provider is registered under this name.")
+        check_capabilities(request, provider.capabilities)
+        if request.abort is not None and request.abort.is_set():
+            raise SubagentAbortedError
+        context = StartContext(
+            nursery=self._nursery,
+            service_id=self._id,
+            one_shot=one_shot,
+            reaper=self._reaper,
+            limiter=self._limiter,
+            hurry_seconds=self._hurry_seconds,
+            hurry=self._hurry,
+            closing=self._closing,
+            report=self._report,
+            announce=lambda run: self._announce(provider, run),
+            shared=self._shared,
+        )
+        run = await provider.start(request, context)
+        # No checkpoint from here on: a cancellation could otherwise lose a ready run.
+        self._announce(provider, run)
+        return run
+
+    async def _close(self) -> None:
+        """End every run in order; returns when the nursery has nothing left to wait for."""
+        self._closing.set()
+        self._nursery.cancel_scope.cancel()
+
+    async def _release(self) -> None:
+        with trio.CancelScope(shield=True):
+            await self._shared.aclose()
+
+
+#: Optional request fields, and the capability without which each is refused.
+_CAPABILITY_OF_FIELD = {
+    "session": "sessions",
+    "allow_new_session": "sessions",
+    "output_schema": "output_schema",
+    "max_depth": "depth_limit",
+    "tool_filter": "tool_filter",
+    "persona": "persona",
+    "agent_options": "agent_options",
+}
+
+
+def check_capabilities(request: SubagentRequest, capabilities: SubagentCapabilities) -> None:
+    """Refuse a request that the provider could only ignore in part.
+
+    Raises `UnsupportedCapabilityError` with the name of the first capability that is missing, or
+    `ConfigurationError` for a `max_depth` or a schema that no provider could honour.
+    """
+    for name, capability in _CAPABILITY_OF_FIELD.items():
+        value = getattr(request, name)
+        if value is not None and value is not False and not getattr(capabilities, capability):
+            raise UnsupportedCapabilityError(capability)
+    for name in request.deadlines.given():
+        if name not in capabilities.deadlines:
+            raise UnsupportedCapabilityError(f"deadlines.{name}")
+    depth = request.max_depth
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+        raise ConfigurationError("max_depth must be an integer of at least 0.")
+    if request.output_schema is not None and request.output_schema.get("type") != "object":
+        raise ConfigurationError("output_schema must have an object at its root.")
+
+
+@asynccontextmanager
+async def open_subagents(
+    *,
+    on_failure: Callable[[Failure], None] | None = None,
+    reaper: bool = True,
+    max_concurrent_runs: int | None = None,
+    hurry_seconds: float | None = None,
+) -> AsyncIterator[SubagentService]:
+    """Open the service; at the end of the block every run that is left is disposed.
+
+    `on_failure` is called with each `Failure`, once; a plain function that must not block. `reaper` keeps a
+    small watchdog process that ends the children's trees when this program dies without warning.
+    `max_concurrent_runs` limits how many children there are at a time (waiting counts in the startup
+    deadline). `hurry_seconds` bounds the teardown after a cancellation from outside; unset, the graces do.
+
+    The body's exception comes out as it is. Raises `ConfigurationError` for impossible arguments.
+    """
+    if max_concurrent_runs is not None and (
+        isinstance(max_concurrent_runs, bool)
+        or not isinstance(max_concurrent_runs, int)
+        or max_concurrent_runs < 1
+    ):
+        raise ConfigurationError("max_concurrent_runs must be an integer of at least 1.")
+    if hurry_seconds is not None:
+        check_seconds("hurry_seconds", hurry_seconds)
+    body_error: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            service = SubagentService(
+                nursery,
+                on_failure=on_failure,
+                reaper=reaper,
+                max_concurrent_runs=max_concurrent_runs,
+                hurry_seconds=hurry_seconds,
+            )
+            try:
+                yield service
+            except BaseException as exc:  # noqa: BLE001  raised again below, outside the nursery
+                body_error = exc
+            await service._close()
+    finally:
+        await service._release()
+    if body_error is not None:
+        try:
+            raise body_error
+        finally:
+            del body_error  # no cycle of exception and frame
