@@ -1,7 +1,7 @@
-"""The JSON-RPC side of the agent: reads frames in order, checks them, and gives each request to whom it concerns.
+"""The JSON-RPC side of the agent: reads frames in order, checks them, hands each request to whom it concerns.
 
-The main thread runs ``Agent.serve`` and nothing else, so that a cancel, a permission answer or the end of the input is
-seen whatever a turn is doing. Shared state is touched under the one condition ``changed``.
+The main thread runs ``Agent.serve`` and nothing else, so that a cancel, a permission answer or the end of the
+input is seen whatever a turn is doing. Shared state is touched under the one condition ``changed``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fake_acp_server import answers, protocol, turns
 from fake_acp_server.job import Job
 from fake_acp_server.protocol import RpcError
 from fake_acp_server.sessions import Session, Sessions
-from fake_acp_server.template import UnknownName
+from fake_acp_server.template import UnknownNameError
 from fake_acp_server.wire import FrameLog, Inlet, Output
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class Agent:
     # Reading
 
     def serve(self) -> None:
-        """Read and serve until the input ends; never returns, unless the end of the input is ignored for ever."""
+        """Read and serve until the input ends, and then leave the process as the scenario says."""
         self.inlet.limit_life(self.scenario.lifetime_seconds)
         turns.run_start(self)
         buffer = bytearray()
@@ -143,7 +143,7 @@ class Agent:
             answers.start(job)
 
     def _checked(self, method: str, params: Any) -> Session | None:
-        """The session that a request names, if it names one; ``RpcError`` when the request cannot be served."""
+        """The session that a request names, if it does; ``RpcError`` when the request cannot be served."""
         if method not in protocol.REQUIRED_PARAMS:
             raise RpcError(protocol.METHOD_NOT_FOUND, "Method not found")
         problem = protocol.params_problem(method, params)
@@ -204,7 +204,10 @@ class Agent:
     def answers_received(self) -> list[dict[str, Any]]:
         """The client's answers to our requests, in the order of the requests."""
         return [
-            {"method": pending.method, **{key: pending.frame.get(key) for key in ("result", "error") if key in pending.frame}}
+            {
+                "method": pending.method,
+                **{key: pending.frame.get(key) for key in ("result", "error") if key in pending.frame},
+            }
             for pending in self._pending.values()
             if pending.frame
         ]
@@ -228,14 +231,14 @@ class Agent:
                 turns.start(session.queue.pop(0))
 
     def names(self, name: str) -> Any:
-        """What ``${name}`` stands for where no job knows better; ``UnknownName`` when nothing."""
+        """What ``${name}`` stands for where no job knows better; ``UnknownNameError`` when nothing."""
         if name == "pid":
             return os.getpid()
         if name == "cwd":
             return self.cwd
         if name.startswith("FAKE_ACP_") and name in os.environ:
             return os.environ[name]
-        raise UnknownName
+        raise UnknownNameError
 
 
 def id_key(request_id: Any) -> tuple[str, Any]:

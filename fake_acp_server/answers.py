@@ -1,9 +1,9 @@
-"""What every request but the prompt is answered: a default for each method, changed by what the scenario says."""
+"""What every request but the prompt is answered: a default for each method, changed by the scenario."""
 
 from __future__ import annotations
 
 from fake_acp_server import protocol
-from fake_acp_server.job import Cancelled, Job
+from fake_acp_server.job import CancelledError, Job
 from fake_acp_server.protocol import METHOD_KEYS, RpcError
 
 TYPE_CHECKING = False
@@ -26,7 +26,9 @@ def start(job: Job) -> None:
     call = agent.calls.get(key, 0)
     agent.calls[key] = call + 1
     spec = agent.scenario.answer(key, call)
-    slow = any(name in spec for name in _SLOW_KEYS) or (key == "session_close" and job.session and job.session.turn)
+    slow = any(name in spec for name in _SLOW_KEYS) or (
+        key == "session_close" and job.session and job.session.turn
+    )
     if slow:
         agent.in_thread(lambda: _answer(job, key, spec))
     else:
@@ -50,7 +52,9 @@ def _answer(job: Job, key: str, spec: dict[str, Any]) -> None:
         elif spec.get("no_answer"):
             job.drop()
         elif "error" in spec:
-            raise RpcError(**{"code": protocol.INTERNAL_ERROR, "message": "Internal error", **job.expand(spec["error"])})
+            raise RpcError(
+                **{"code": protocol.INTERNAL_ERROR, "message": "Internal error", **job.expand(spec["error"])}
+            )
         elif not job.answered:
             _succeed(job, key, job.expand(spec["result"]) if "result" in spec else result)
     except RpcError as error:
@@ -59,7 +63,7 @@ def _answer(job: Job, key: str, spec: dict[str, Any]) -> None:
                 agent.sessions.delete(job.session.id)
         if not job.answered:
             job.refuse(error.as_json())
-    except Cancelled:
+    except CancelledError:
         job.refuse(RpcError(protocol.CANCELLED, "Request cancelled").as_json())
     steps.run(job, spec.get("after_answer", []))
 
@@ -76,7 +80,9 @@ def _succeed(job: Job, key: str, result: Any) -> None:
             agent.authenticated = True
         elif key == "logout":
             agent.authenticated = False
-        elif session and key in ("session_new", "session_load", "session_resume") and isinstance(result, dict):
+        elif (
+            session and key in ("session_new", "session_load", "session_resume") and isinstance(result, dict)
+        ):
             session.modes = result.get("modes")
             session.config_options = result.get("configOptions") or []
             if key == "session_new" and isinstance(result.get("sessionId"), str):
@@ -89,7 +95,7 @@ def _succeed(job: Job, key: str, result: Any) -> None:
 
 
 def _default_result(job: Job, key: str, spec: dict[str, Any]) -> Any:
-    """The result as it is without ``result`` in the scenario, ``merge`` already applied. Opens the session it is about."""
+    """The result where the scenario gives none, ``merge`` already applied. Opens the session it is about."""
     agent = job.agent
     if spec.get("needs_auth") and not agent.authenticated:
         raise RpcError(protocol.AUTH_REQUIRED, "Authentication required")

@@ -1,4 +1,4 @@
-"""The built-in scenarios: names, one line of purpose each, and where they stand. Only the one that is asked for is loaded."""
+"""The built-in scenarios: names, purposes, and where they stand. Only what is asked for is loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 DEMO: dict[str, Any] = {
     "name": "demo",
-    "purpose": "A short, well-behaved conversation: thought, plan, an edit that asks for permission, streamed answer",
+    "purpose": "A short conversation: thought, plan, an edit that asks for permission, streamed answer",
     "turns": [
         [
             {"thought": "Let me look at the request first."},
@@ -25,7 +25,12 @@ DEMO: dict[str, Any] = {
                     "status": "pending",
                     "locations": [{"path": "${cwd}/notes.txt", "line": 1}],
                     "content": [
-                        {"type": "diff", "path": "${cwd}/notes.txt", "oldText": "draft\n", "newText": "final\n"}
+                        {
+                            "type": "diff",
+                            "path": "${cwd}/notes.txt",
+                            "oldText": "draft\n",
+                            "newText": "final\n",
+                        }
                     ],
                 }
             },

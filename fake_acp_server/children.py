@@ -1,8 +1,9 @@
 """Child processes that a supervisor has to find and end, one kind for each way in which real ones hide.
 
-Two halves in one file. ``start``, used by the agent, starts this very file as a script with a fresh interpreter, so that
-nothing forks inside a process with threads, and waits until the child is in place. The script half then becomes what its
-kind says. Each process that is left over leaves by itself after ``seconds``, whatever happens.
+Two halves in one file. ``start``, used by the agent, starts this very file as a script with a fresh
+interpreter, so that nothing forks inside a process with threads, and waits until the child is in place. The
+script half then becomes what its kind says. Each process that is left over leaves by itself after
+``seconds``, whatever happens.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ def start(spec: dict[str, Any]) -> None:
     _started.append(child)
     if spec.get("wait", True) and child.stderr:
         child.stderr.readline()
+    if kind in ("launcher-exits", "double-fork"):
+        child.wait()  # the starter is gone for good, no zombie points at the child
 
 
 def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds: float) -> None:
@@ -84,8 +87,6 @@ def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds
 
 def _take_place(kind: str, deadline: float) -> None:
     if kind == "setsid":
-        if os.getpid() == os.getpgrp():
-            return
         os.setsid()
     elif kind == "launcher-exits" and os.fork():
         os._exit(0)

@@ -1,4 +1,4 @@
-"""The command line of the fake agent. Arguments are read by hand: ``argparse`` costs more than the whole start."""
+"""The command line. Arguments are read by hand: ``argparse`` costs more than the rest of the start."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
   --version                print the version
   --help                   print this text
 
-Further arguments are accepted and only shown by the step `echo: argv`.
-Environment, where no option says otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG.
+Further arguments are accepted and only shown by the step `echo: argv`. Environment, where no option says
+otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG.
 """
 
 USAGE_ERROR = 2
@@ -83,7 +83,7 @@ _ALONE = ("--list", "--help", "-h", "--version")
 
 
 def read_options(arguments: list[str]) -> dict[str, str]:
-    """Option -> value. What is no option of ours is left to the ``echo`` step; ``UsageError`` for a missing value."""
+    """Option -> value; what is no option of ours is skipped. ``UsageError`` when a value is missing."""
     options: dict[str, str] = {}
     rest = iter(arguments)
     for argument in rest:

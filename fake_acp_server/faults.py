@@ -1,7 +1,8 @@
 """Steps that break the wire, the process or the process tree.
 
-Nothing here is valid ACP or good manners, and nothing here runs unless a scenario asks for it. What needs POSIX (signals,
-``exec``, sockets with a path) says so on Windows, on stderr, and ends the process with ``UNSUPPORTED``.
+Nothing here is valid ACP or good manners, and nothing here runs unless a scenario asks for it. What needs
+POSIX (signals, ``exec``, sockets with a path) says so on Windows, on stderr, and ends the process with
+``UNSUPPORTED``.
 """
 
 from __future__ import annotations
@@ -96,7 +97,11 @@ def _signal(job: Job, value: Any) -> None:
     need_posix("dying by a signal")
     import signal
 
-    number = value if isinstance(value, int) else int(getattr(signal, value if value.startswith("SIG") else f"SIG{value}"))
+    number = (
+        value
+        if isinstance(value, int)
+        else int(getattr(signal, value if value.startswith("SIG") else f"SIG{value}"))
+    )
 
     def die() -> None:
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -112,7 +117,7 @@ def _exec(job: Job, value: Any) -> None:
     argv = job.expand(value)
 
     def become() -> None:
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], argv)  # noqa: S606  # the fault that was asked for
 
     job.agent.inlet.in_main_thread(become)
 
@@ -214,7 +219,7 @@ def _child(job: Job, value: Any) -> None:
 
 
 def start_launcher(kind: str) -> None:
-    """Be only the launcher of the real agent, which is the same command once more; returns in the inner process."""
+    """Be only the launcher of the real agent, the same command once more; returns in the inner process."""
     if os.environ.pop("FAKE_ACP_INNER", None):
         return
     import subprocess

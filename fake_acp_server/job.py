@@ -1,7 +1,8 @@
 """One request of the client while it is being served: its waits, its cancellation, its one answer.
 
-A job runs its steps in a thread of its own, so that the main thread goes on reading. Every wait is a wait on the agent's
-one condition, which is told about each frame that changes something. What a step does is in ``steps``.
+A job runs its steps in a thread of its own, so that the main thread goes on reading. Every wait is a wait on
+the agent's one condition, which is told about each frame that changes something. What a step does is in
+``steps``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OWED_ANSWER_SECONDS = 2.0
 KEPT_UPDATES = 10_000
 
 
-class Cancelled(Exception):
+class CancelledError(Exception):
     """The client cancelled what this job does, and the scenario lets the cancellation through."""
 
 
@@ -53,14 +54,16 @@ class Job:
     # What steps use
 
     def check_cancel(self) -> None:
-        """Raise ``Cancelled`` when the job was cancelled and the scenario does not ignore or handle it itself."""
+        """Raise ``CancelledError`` when the job was cancelled and the scenario lets that through."""
         if self.answered or self.cancel_handled:
             return
         if self.request_cancelled or (self.cancel_seen and self.agent.on_cancel != "ignore"):
-            raise Cancelled
+            raise CancelledError
 
-    def wait(self, ready: Callable[[], bool], timeout_seconds: float | None = None, patient: bool = False) -> bool:
-        """Wait until ``ready`` or the timeout; True when ready. A cancellation ends the wait, unless ``patient``."""
+    def wait(
+        self, ready: Callable[[], bool], timeout_seconds: float | None = None, patient: bool = False
+    ) -> bool:
+        """Wait for ``ready``, at most so long; True when ready. A cancel ends it, unless ``patient``."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         with self.agent.changed:
             while not ready():

@@ -1,7 +1,7 @@
 """The part of ACP v1 that an agent needs to know: methods, what their params must hold, error codes.
 
-Plain tables and pure functions. What an answer says is the scenario's business (``agent``); whether a client keeps the
-rest of the rules is judged elsewhere (strict mode).
+Plain tables and pure functions. What an answer says is the scenario's business (``agent``); whether a client
+keeps the rest of the rules is judged elsewhere (strict mode).
 """
 
 from __future__ import annotations

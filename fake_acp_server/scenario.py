@@ -1,8 +1,9 @@
 """What a scenario may say, and how one is read: built-in name, TOML or JSON file, or inline JSON.
 
-A scenario is plain data all the way down: a mapping whose steps are mappings with one key. This file knows the names and
-keys, and refuses what it does not know, with the place where it stands; what a step *does* is in ``steps`` and ``faults``.
-No dataclasses here: importing them costs half of the time in which the first answer must be out.
+A scenario is plain data all the way down: a mapping whose steps are mappings with one key. This file knows
+the names and keys, and refuses what it does not know, with the place where it stands; what a step *does* is
+in ``steps`` and ``faults``. No dataclasses here: importing them costs half of the time in which the first
+answer must be out.
 """
 
 from __future__ import annotations
@@ -68,10 +69,20 @@ STEP_KEYS: dict[str, frozenset[str] | None] = {
 
 #: Keys of the answer to a method other than ``session/prompt``.
 ANSWER_KEYS = frozenset(
-    "result merge error no_answer raw delay_seconds before_answer after_answer needs_auth".split()
+    (
+        "result",
+        "merge",
+        "error",
+        "no_answer",
+        "raw",
+        "delay_seconds",
+        "before_answer",
+        "after_answer",
+        "needs_auth",
+    )
 )
 
-#: Steps that hold further steps: step name -> key of its mapping that holds a list (``on``: a mapping of lists).
+#: Steps that hold further steps: step name -> the key that holds a list of them (``on``: a mapping of lists).
 _NESTED = {"permission": "on", "request": "on", "repeat": "steps", "on_eof": "steps"}
 
 ID_STYLES = ("int", "string", "uuid")
@@ -84,8 +95,9 @@ class Scenario:
     """One agent's behaviour. The attributes are the keys of a scenario file; each has a default."""
 
     KEYS = (
-        "name", "purpose", "start", "capabilities", "auth_methods", "agent_info", "history", "ids", "session_id",
-        "turns", "on_cancel", "on_eof", "second_prompt", "launcher", "life_socket", "lifetime_seconds",
+        "name", "purpose", "start", "capabilities", "auth_methods", "agent_info", "history", "ids",
+        "session_id", "turns", "on_cancel", "on_eof", "second_prompt", "launcher", "life_socket",
+        "lifetime_seconds",
         *ANSWER_METHODS,
     )  # fmt: skip
 
@@ -110,7 +122,7 @@ class Scenario:
         self._answers = {key: data[key] for key in ANSWER_METHODS if key in data}
 
     def answer(self, key: str, call: int) -> dict[str, Any]:
-        """What the scenario says about the ``call``-th (from 0) call of a method; the last of a list repeats."""
+        """What the scenario says about the ``call``-th (from 0) call of a method; the last one repeats."""
         answers = self._answers.get(key, {})
         if isinstance(answers, list):
             answers = answers[min(call, len(answers) - 1)]

@@ -1,7 +1,7 @@
 """What each step does: the ones that speak and wait. The ones that break things are in ``faults``.
 
-``run`` does the steps of a list in order. A step is a mapping with one key; its value is scenario data, checked when the
-scenario was read. Texts are expanded (``${cwd}`` and so on) just before they are used.
+``run`` does the steps of a list in order. A step is a mapping with one key; its value is scenario data,
+checked when the scenario was read. Texts are expanded (``${cwd}`` and so on) just before they are used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 
 from fake_acp_server import protocol
-from fake_acp_server.job import Cancelled, Job
+from fake_acp_server.job import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ DEFAULT_OPTIONS = [
 
 
 def run(job: Job, steps: list[Any]) -> None:
-    """Do the steps one after the other; ``Cancelled`` when the client cancelled between two of them."""
+    """Do the steps one after the other; ``CancelledError`` when the client cancelled between two of them."""
     for step in steps:
         job.check_cancel()
         for name, value in step.items():
@@ -273,5 +273,3 @@ STEPS: dict[str, Callable[[Job, Any], None]] = {
     "set": _set,
     "repeat": _repeat,
 }
-
-__all__ = ["STEPS", "Cancelled", "run"]

@@ -1,7 +1,7 @@
 """``${name}`` in scenario texts.
 
-A text that is nothing but ``${name}`` becomes the value with its own type (a request id stays an integer); inside a longer
-text the value is written out. Names nobody knows are left as they are.
+A text that is nothing but ``${name}`` becomes the value with its own type (a request id stays an integer);
+inside a longer text the value is written out. Names nobody knows are left as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class UnknownName(Exception):
+class UnknownNameError(Exception):
     """The name stands for nothing here."""
 
 
@@ -31,7 +31,7 @@ def _expand_text(text: str, lookup: Callable[[str], Any]) -> Any:
     if text.startswith("${") and text.find("}") == len(text) - 1:
         try:
             return lookup(text[2:-1])
-        except UnknownName:
+        except UnknownNameError:
             return text
     parts = text.split("${")
     done = [parts[0]]
@@ -39,6 +39,6 @@ def _expand_text(text: str, lookup: Callable[[str], Any]) -> Any:
         name, closed, rest = part.partition("}")
         try:
             done.append(str(lookup(name)) + rest if closed else "${" + part)
-        except UnknownName:
+        except UnknownNameError:
             done.append("${" + part)
     return "".join(done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fake_acp_server import protocol
-from fake_acp_server.job import Cancelled, Job
+from fake_acp_server.job import CancelledError, Job
 from fake_acp_server.protocol import RpcError
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def _run(job: Job) -> None:
             job.check_cancel()
             cancelled = job.cancel_seen and job.agent.on_cancel != "ignore"
             job.answer({"stopReason": "cancelled" if cancelled else "end_turn"})
-    except Cancelled:
+    except CancelledError:
         _conclude_cancelled(job)
 
 
@@ -99,7 +99,7 @@ def _conclude_cancelled(job: Job) -> None:
 
 
 def end_of_input(agent: Agent) -> None:
-    """The client closed our stdin: leave, as ``on_eof`` says. Returns only to the idle main thread's wait for ever."""
+    """The client closed our stdin: leave, as ``on_eof`` says, or stay as a process that reads nothing."""
     policy = agent.on_eof
     if not policy:
         os._exit(0)

@@ -1,7 +1,8 @@
 """Bytes in, bytes out: the two pipes of the agent, and the log of what went through them.
 
-``Output`` writes whole frames from any thread, and raw bytes for the faults. ``Inlet`` gives the main thread what the
-client wrote, and runs there what only a main thread may do (signals, ``exec``). Neither knows what a frame means.
+``Output`` writes whole frames from any thread, and raw bytes for the faults. ``Inlet`` gives the main thread
+what the client wrote, and runs there what only a main thread may do (signals, ``exec``). Neither knows what a
+frame means.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def replace_with_null(fd: int) -> None:
-    """Close our end of a standard stream; the number stays taken, so that nothing else gets it by accident."""
+    """Close our end of a standard stream; the number stays taken, so that nothing else gets it."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, fd)
     os.close(null)
@@ -54,8 +55,8 @@ def replace_with_null(fd: int) -> None:
 class FrameLog:
     """Appends every frame of the conversation to a file, one JSON object a line.
 
-    Each line has ``at`` (seconds since the agent started), ``from`` (``client`` or ``agent``), and ``frame`` or, for
-    bytes that are no frame, ``raw`` (latin-1 text).
+    Each line has ``at`` (seconds since the agent started), ``from`` (``client`` or ``agent``), and ``frame``
+    or, for bytes that are no frame, ``raw`` (latin-1 text).
     """
 
     def __init__(self, path: str) -> None:
@@ -118,7 +119,7 @@ class Inlet:
             self._wake_read, self._wake_write = os.pipe()
 
     def read(self) -> bytes:
-        """The next bytes of the client; ``b""`` at the end of the stream. Waits, and runs handed-over calls meanwhile."""
+        """The next bytes of the client, ``b""`` at the end. Waits, and runs handed-over calls meanwhile."""
         if IS_WINDOWS:
             while not self._reading:
                 self._remaining()
@@ -152,7 +153,7 @@ class Inlet:
         self._deadline = time.monotonic() + seconds
 
     def in_main_thread(self, call: Callable[[], None]) -> None:
-        """Run the call in the main thread and wait for its end. On Windows, where it cannot be woken, run it here."""
+        """Run the call in the main thread and wait for its end; on Windows, which cannot wake it, here."""
         if IS_WINDOWS or threading.current_thread() is threading.main_thread():
             call()
             return
