@@ -1,9 +1,9 @@
 """The table of everything that a run can come to: facts on the left, what is said about them on the right.
 
 Owns the facts that count, the rows, and their order: the first row that holds wins, and the last one always
-holds. Pure data and predicates over closed words, integers and the protocol's own stop reasons; what the agent
-wrote to stderr, in an error's message or in its data is not among the facts. `acp.classify` makes the words of
-a row into a verdict; `docs/diagnostics.md` shows the table.
+holds. Pure data and predicates over closed words, integers and the protocol's own stop reasons; what the
+agent wrote to stderr, in an error's message or in its data is not among the facts. `acp.classify` makes the
+words of a row into a verdict; `docs/diagnostics.md` shows the table.
 """
 
 from __future__ import annotations
@@ -301,6 +301,4 @@ ROWS: tuple[Row, ...] = (*_OUR_INTENT, *_STOP_REASONS, *_FAULTS, *_TEARDOWN, _OU
 def row_of(facts: Facts) -> Row:
     """The first row that holds for `facts`; there always is one."""
     in_teardown = facts.stage is Stage.TEARDOWN
-    return next(
-        row for row in ROWS if (Stage.TEARDOWN in row.stages or not in_teardown) and row.holds(facts)
-    )
+    return next(row for row in ROWS if (Stage.TEARDOWN in row.stages or not in_teardown) and row.holds(facts))

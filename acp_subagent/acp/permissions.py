@@ -137,9 +137,7 @@ def _by_option(wish: PermissionOption, offered: tuple[PermissionOption, ...]) ->
     return _chosen(wish) if wish in offered else _denied(offered)
 
 
-def _by_kind(
-    kinds: tuple[PermissionOptionKind, ...], offered: tuple[PermissionOption, ...]
-) -> Choice | None:
+def _by_kind(kinds: tuple[PermissionOptionKind, ...], offered: tuple[PermissionOption, ...]) -> Choice | None:
     """The first option of the first kind that is offered at all."""
     for kind in kinds:
         for option in offered:
