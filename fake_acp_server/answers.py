@@ -36,18 +36,16 @@ def start(job: Job) -> None:
 
 
 def _answer(job: Job, key: str, spec: dict[str, Any]) -> None:
-    from fake_acp_server import steps  # not needed for a conversation without steps
-
     agent = job.agent
     try:
         result = _default_result(job, key, spec)
-        steps.run(job, spec.get("before_answer", []))
+        _run(job, spec.get("before_answer"))
         if spec.get("delay_seconds"):
             job.wait(lambda: False, spec["delay_seconds"])
         if key == "session_close":
             _end_turn(job)
         if "raw" in spec:
-            steps.run(job, [{"raw": spec["raw"]}])
+            _run(job, [{"raw": spec["raw"]}])
             job.drop()
         elif spec.get("no_answer"):
             job.drop()
@@ -65,7 +63,14 @@ def _answer(job: Job, key: str, spec: dict[str, Any]) -> None:
             job.refuse(error.as_json())
     except CancelledError:
         job.refuse(RpcError(protocol.CANCELLED, "Request cancelled").as_json())
-    steps.run(job, spec.get("after_answer", []))
+    _run(job, spec.get("after_answer"))
+
+
+def _run(job: Job, steps: list[Any] | None) -> None:
+    if steps:
+        from fake_acp_server.steps import run  # a first answer without steps need not wait for their import
+
+        run(job, steps)
 
 
 def _succeed(job: Job, key: str, result: Any) -> None:
