@@ -1,0 +1,221 @@
+"""One child: its pipes, its stderr, its exit, and the end of its tree.
+
+Promises: stderr is drained from the first moment to the last, whoever floods it; the exit is seen as soon as
+it happens and told exactly once; the exit is only collected (reaped) when the tree is dead. The two tasks
+that run in the caller's nursery never raise into it.
+
+Starting a child belongs to `host`, the order of its end to `teardown`; what goes through stdin and stdout
+belongs to the caller, who also closes `stdout`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from acp_subagent.process.launch import LaunchSpec
+from acp_subagent.process.teardown import Graces, Scans, end_tree
+from acp_subagent.process.tree import Tree
+from acp_subagent.seam.activity import ExitStatus, TeardownReport
+
+_READ_BYTES = 65536
+#: how much of what is still in the stderr pipe is read when the tree is gone
+_LAST_STDERR_BYTES = 1 << 20
+#: how soon after the spawn the tree is walked for the first time; doubles up to the other
+_FIRST_WALK_SECONDS = 0.25
+_LONGEST_WALK_SECONDS = 2.0
+#: how old the list of sessions may get while a child lives
+_SESSIONS_AGE_SECONDS = 5.0
+#: how often the exit is asked for where nothing tells of it
+_POLL_SECONDS = 0.02
+
+#: Children whose exit could not be collected when their ladder ended; collected whenever one is added.
+_uncollected: list[trio.Process] = []
+
+
+def exit_status(code: int, status: int) -> ExitStatus:
+    """Decode what `waitid` tells: `code` is its `si_code`, `status` its `si_status`."""
+    if code == os.CLD_EXITED:
+        return ExitStatus(code=status)
+    return ExitStatus(signal=status)
+
+
+class Child:
+    """A running child. Made by `ProcessHost.spawn`; ended by `end_tree`, which its owner must call."""
+
+    def __init__(
+        self,
+        process: trio.Process,
+        spec: LaunchSpec,
+        tree: Tree,
+        scans: Scans,
+        on_stderr: Callable[[bytes], None] | None,
+    ) -> None:
+        assert isinstance(process.stdin, trio.lowlevel.FdStream)
+        assert isinstance(process.stdout, trio.lowlevel.FdStream)
+        assert isinstance(process.stderr, trio.lowlevel.FdStream)
+        self.pid: int = process.pid
+        #: the child's stdin; closed by the first rung of the ladder
+        self.stdin: trio.lowlevel.FdStream = process.stdin
+        #: the child's stdout; the caller reads it to the end and closes it
+        self.stdout: trio.lowlevel.FdStream = process.stdout
+        #: set when the exit of the child (not of its whole tree) was seen
+        self.exited = trio.Event()
+        #: how it ended; None until then, and for ever when somebody else collected its exit
+        self.exit_status: ExitStatus | None = None
+        self._process = process
+        self._stderr = process.stderr
+        self._spec = spec
+        self._tree = tree
+        self._scans = scans
+        self._on_stderr = on_stderr
+        self._tail = bytearray()
+        self._drain = trio.CancelScope()
+        self._watch = trio.CancelScope()
+        self._hurry: list[trio.Event] = []
+        self._ending = False
+        self._ended = trio.Event()
+        self._report: TeardownReport | None = None
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except (OSError, AttributeError):
+            self._pidfd = -1  # not on this system, or no descriptor left: the exit is asked for now and then
+
+    def __repr__(self) -> str:
+        state = "exited" if self.exited.is_set() else "running"
+        return f"<Child {self.pid} {state}>"
+
+    @property
+    def stderr_tail(self) -> bytes:
+        """The last part of what it wrote to stderr, at most `stderr_tail_bytes`."""
+        return bytes(self._tail)
+
+    def start_tasks(self, nursery: trio.Nursery) -> None:
+        """Start draining stderr and watching for the exit. Called once, by `ProcessHost.spawn`."""
+        nursery.start_soon(self._drain_stderr, name=f"stderr of child {self.pid}")
+        nursery.start_soon(self._watch_exit, name=f"exit of child {self.pid}")
+
+    async def end_tree(self, *, hurry: trio.Event | None = None) -> TeardownReport:
+        """End the child and everything it started, by the ladder; every caller gets the same report.
+
+        `hurry`, set at any time, skips to the kill. Takes at most the three graces together and never raises
+        for anything the child does. Once it has begun it runs to its end, whatever scope is cancelled.
+        """
+        if hurry is not None:
+            self._hurry.append(hurry)
+        if self._ending:
+            await self._ended.wait()
+        else:
+            self._ending = True
+            try:
+                await self._end_tree()
+            finally:
+                self._ended.set()
+        assert self._report is not None
+        return self._report
+
+    # What the ladder asks of its leader (`teardown.Leader`).
+
+    def see_exit(self) -> bool:
+        """Look whether it has exited, without reaping it; sets `exited` and `exit_status`."""
+        if not self.exited.is_set():
+            try:
+                facts = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                # Somebody else in this program has collected it: gone, and nobody can say how.
+                self.exited.set()
+            else:
+                if facts is not None:
+                    self.exit_status = exit_status(facts.si_code, facts.si_status)
+                    self.exited.set()
+        return self.exited.is_set()
+
+    def close_stdin(self) -> None:
+        """Close our end of its stdin; does nothing the second time."""
+        self.stdin.close()
+
+    def reap(self) -> ExitStatus | None:
+        """Collect the exit, if there is one to collect."""
+        if self.exited.is_set():
+            self._process.poll()
+        return self.exit_status
+
+    async def _end_tree(self) -> None:
+        graces = Graces(
+            self._spec.eof_grace_seconds, self._spec.term_grace_seconds, self._spec.kill_grace_seconds
+        )
+        try:
+            self._report = await end_tree(
+                self, self._tree, self._scans, graces, hurried=lambda: any(e.is_set() for e in self._hurry)
+            )
+        finally:
+            if self._report is None:  # only an interrupt from the keyboard gets here
+                self._report = TeardownReport({}, self._tree.found, len(self._tree.alive), None, failed=True)
+            self._tree.release()
+            self._close()
+
+    def _close(self) -> None:
+        self._drain.cancel()
+        self._watch.cancel()
+        self.stdin.close()
+        self._read_last_stderr()
+        self._stderr.close()
+        if self._pidfd >= 0:
+            trio.lowlevel.notify_closing(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+        if not self.exited.is_set():
+            _uncollected.append(self._process)
+        _uncollected[:] = [process for process in _uncollected if process.poll() is None]
+
+    async def _drain_stderr(self) -> None:
+        with self._drain, suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            while data := await self._stderr.receive_some(_READ_BYTES):
+                self._take_stderr(data)
+
+    def _read_last_stderr(self) -> None:
+        """What dead processes wrote is in the pipe at once; nobody waits for those that may still hold it."""
+        left = _LAST_STDERR_BYTES
+        with suppress(OSError, trio.ClosedResourceError):
+            while left > 0 and (data := os.read(self._stderr.fileno(), _READ_BYTES)):
+                self._take_stderr(data)
+                left -= len(data)
+
+    def _take_stderr(self, data: bytes) -> None:
+        self._tail += data
+        if len(self._tail) > self._spec.stderr_tail_bytes:
+            del self._tail[: -self._spec.stderr_tail_bytes]
+        if self._on_stderr is not None:
+            try:
+                self._on_stderr(data)
+            except Exception:  # noqa: BLE001  (an observer that fails must not stop the drain; it is not asked again)
+                self._on_stderr = None
+
+    async def _watch_exit(self) -> None:
+        interval = _FIRST_WALK_SECONDS
+        with self._watch:
+            while not self.see_exit():
+                with trio.move_on_after(interval if self._pidfd >= 0 else _POLL_SECONDS) as pause:
+                    await self._exit_told()
+                if pause.cancelled_caught:
+                    self._remember_tree()
+                    interval = min(interval * 2, _LONGEST_WALK_SECONDS)
+
+    async def _exit_told(self) -> None:
+        if self._pidfd < 0:
+            await trio.sleep_forever()
+        with suppress(trio.ClosedResourceError):
+            await trio.lowlevel.wait_readable(self._pidfd)
+        if not self.see_exit():
+            # Dead, and not ours to collect yet: a debugger comes first.
+            await trio.sleep(_POLL_SECONDS)
+
+    def _remember_tree(self) -> None:
+        """Note who descends from the child while the links to them still exist."""
+        with suppress(OSError):  # no descriptor left just now; the next time will do
+            self._scans.census.look_if_older_than(_SESSIONS_AGE_SECONDS)
+            self._tree.refresh()
+            self._tree.walk()

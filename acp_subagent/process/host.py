@@ -1,0 +1,128 @@
+"""Starting children, for one service: its watchdog, its launch cookies, and what all its trees share.
+
+Promises: a spawn either returns a child that its caller owns, or has left nothing behind. The launch cookie
+of each child is the cookie that the host itself has inherited and one element of its own, so every ancestor
+finds its whole tree, also through a nested host.
+
+What the child is sent and what it says is not known here; ending it is `Child.end_tree`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from acp_subagent.errors import SpawnError
+from acp_subagent.process.census import Census
+from acp_subagent.process.child import Child
+from acp_subagent.process.launch import LaunchSpec, check_launch, spawn_error
+from acp_subagent.process.procfs import COOKIE, ProcessFacts
+from acp_subagent.process.teardown import Scans
+from acp_subagent.process.tree import Tree, process_table
+from acp_subagent.process.watchdog import Watchdog
+
+#: how old the list of sessions may be at a spawn: what appeared since is looked at more closely later
+_SESSIONS_AGE_SECONDS = 1.0
+
+
+class ProcessHost:
+    """Starts the children of one service, and keeps one watchdog for all of them.
+
+    `service_id` is the service's random id (letters, digits, `-`, `_`); with `watchdog`, the children's trees
+    are ended also when this program is killed.
+    """
+
+    def __init__(self, service_id: str, *, watchdog: bool) -> None:
+        if not service_id.replace("-", "").replace("_", "").isalnum():
+            raise ValueError("a service id is made of letters, digits, hyphens and underscores")
+        self._service_id = service_id
+        self._launches = 0
+        self._census = Census(process_table())
+        self._scans = Scans(self._census)
+        self._watchdog = Watchdog(service_id, since=self._census.table.now()) if watchdog else None
+
+    async def spawn(
+        self,
+        spec: LaunchSpec,
+        nursery: trio.Nursery,
+        *,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> Child:
+        """Start one child; the caller owns it and must call its `end_tree`.
+
+        The drain of its stderr and the watch for its exit run in `nursery`. `on_stderr` gets each piece of
+        stderr as it comes; it must not block, and is not asked again once it raised. Waits while all worker
+        threads of the program are busy. Cancelled while the spawn is under way, it waits for it, ends what
+        was started, and only then goes on as `Cancelled`.
+        Raises `SpawnError` with the reason word; then nothing was started, or it has been ended.
+        """
+        check_launch(spec)
+        if self._watchdog is not None:
+            await self._watchdog.ensure_running()
+        self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
+        since, since_look = self._census.table.now(), self._census.looks
+        self._launches += 1
+        element = f"/{self._service_id}.{self._launches}"
+        process = await _open(spec, os.environ.get(COOKIE, "") + element)
+        # No checkpoint from here to where somebody owns the child.
+        tree = Tree(
+            self._census,
+            element=element + "/",
+            since=since,
+            since_look=since_look,
+            leader=self._leader(process.pid, since),
+        )
+        child = Child(process, spec, tree, self._scans, on_stderr)
+        try:
+            child.start_tasks(nursery)
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await _end_at_once(child)
+            raise
+        return child
+
+    def _leader(self, pid: int, since: int) -> ProcessFacts:
+        with suppress(OSError):
+            facts = self._census.table.facts(pid)
+            if facts is not None:
+                return facts
+        # No descriptor left to look at it with. It leads a group and a session of its own: that is enough to
+        # end it.
+        return ProcessFacts(pid, os.getpid(), pid, pid, state="R", threads=1, start=since)
+
+    async def aclose(self) -> None:
+        """End the watchdog in order. The children are not touched: end them before."""
+        if self._watchdog is not None:
+            await self._watchdog.aclose()
+
+
+async def _open(spec: LaunchSpec, cookie: str) -> trio.Process:
+    try:
+        return await trio.lowlevel.open_process(
+            [spec.command, *spec.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=spec.cwd,
+            env={**spec.environment, COOKIE: cookie},
+            start_new_session=True,
+        )
+    except OSError as error:
+        failure = spawn_error(error, spec)
+    except (ValueError, RuntimeError):
+        # ValueError: text that the system has no bytes for. RuntimeError: no thread can be started.
+        failure = SpawnError("")
+    # Raised out here, so that it carries no foreign exception, whose text may quote arguments.
+    raise failure
+
+
+async def _end_at_once(child: Child) -> None:
+    hurry = trio.Event()
+    hurry.set()
+    await child.end_tree(hurry=hurry)
+    child.stdout.close()

@@ -1,0 +1,257 @@
+"""Finding and signalling every descendant of a child, however it hides.
+
+Owns the answer to "who belongs to this tree": whoever was seen to belong before, whoever is in one of its
+sessions, whoever carries its launch cookie, and whoever has a parent in it. Processes are remembered by
+number and start time, so a number that was given to a stranger is never signalled. Owns `kill`, the only
+place in this package that signals a tree, and all use of psutil (needed only where there is no `/proc`).
+
+When to signal what is decided in `teardown`, and by the watchdog in `reaper`. No waiting in here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from acp_subagent.process.census import Census, Snapshot
+from acp_subagent.process.procfs import (
+    COOKIE,
+    Identity,
+    ProcessFacts,
+    ProcessTable,
+    ProcTable,
+    signal_group,
+    signal_process,
+)
+
+
+def kill(
+    table: ProcessTable, signal_number: int, processes: Iterable[Identity], groups: Iterable[int] = ()
+) -> None:
+    """Send one signal to whole groups, then to single processes: every signal to a tree goes through here."""
+    for group in groups:
+        signal_group(group, signal_number)
+    for process in processes:
+        signal_process(table, process, signal_number)
+
+
+class Tree:
+    """The processes that descend from one child, or, for the watchdog, from all children of one service.
+
+    `element` is the part of the launch cookie that marks them: `/<service>.<launch>/`, or `/<service>.` for
+    all. `since` is a moment (in the table's unit) before the first of them started, `since_look` the last
+    look of the census before that.
+    """
+
+    def __init__(
+        self,
+        census: Census,
+        *,
+        element: str,
+        since: int,
+        since_look: int,
+        leader: ProcessFacts | None = None,
+    ) -> None:
+        self.census = census
+        self._table = census.table
+        self._element = element.encode()
+        self._since = since
+        self._since_look = since_look
+        self._own_session = os.getsid(0)
+        self._permanent_session = leader.session if leader else None
+        # Each session of the tree, and when its first process started (None: that one was gone already).
+        self._sessions: dict[int, int | None] = {}
+        #: living members as last seen, by pid
+        self.alive: dict[int, ProcessFacts] = {}
+        #: how many processes of the tree were ever seen
+        self.found = 0
+        # Those of them that the table still has, dead ones too: none is counted twice.
+        self._counted: set[Identity] = set()
+        #: true when the last look met a process that may be in the middle of an `exec`
+        self.doubtful = False
+        if leader is not None:
+            self._keep([leader])
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Find every member in a look at all processes."""
+        ours: dict[int, ProcessFacts] = {}
+        for remembered in self.alive.values():
+            facts = snapshot.facts(remembered.pid)
+            if facts is not None and facts.start == remembered.start:
+                ours[facts.pid] = facts
+        for session in list(self._sessions):
+            for facts in self._members_of_own(session, snapshot):
+                ours[facts.pid] = facts
+        self._adopt_strangers(ours, snapshot)
+        self.alive = {pid: facts for pid, facts in self.alive.items() if pid in ours}
+        self._counted.intersection_update(facts.identity for facts in ours.values())
+        self._keep(ours.values())
+
+    def walk(self) -> None:
+        """Find members by parent links alone: cheap, and it finds those that no other mark gives away."""
+        unvisited = list(self.alive)
+        found: dict[int, ProcessFacts] = {}
+        while unvisited:
+            for pid in self._table.children(unvisited.pop()) or ():
+                facts = self._table.facts(pid)
+                if (
+                    facts is not None
+                    and pid not in found
+                    and pid not in self.alive
+                    and facts.start >= self._since
+                ):
+                    found[pid] = facts
+                    unvisited.append(pid)
+        self._keep(found.values())
+
+    def refresh(self) -> None:
+        """Drop the members that have died since, without looking for new ones."""
+        for remembered in list(self.alive.values()):
+            facts = self._table.facts(remembered.pid)
+            if facts is not None and facts.start == remembered.start and facts.alive:
+                self.alive[facts.pid] = facts
+                continue
+            del self.alive[remembered.pid]
+            if facts is None or facts.start != remembered.start:
+                self._counted.discard(remembered.identity)
+
+    def any_alive(self, among: Callable[[ProcessFacts], bool] = lambda _: True) -> bool:
+        """Whether one of the members last seen still lives; stops at the first that does."""
+        for remembered in self.alive.values():
+            if among(remembered):
+                facts = self._table.facts(remembered.pid)
+                if facts is not None and facts.start == remembered.start and facts.alive:
+                    return True
+        return False
+
+    def signal(self, signal_number: int, members: Iterable[ProcessFacts], *, groups: bool = False) -> None:
+        """Signal some members, each by itself; with `groups`, the process groups they are in before that."""
+        members = list(members)
+        kill(
+            self._table,
+            signal_number,
+            [member.identity for member in members],
+            {member.group for member in members if member.session != self._own_session} if groups else (),
+        )
+
+    def release(self) -> None:
+        """Give up the claim on the sessions of this tree; the last step."""
+        for session in self._sessions:
+            self.census.disclaim(session, self)
+        self._sessions.clear()
+
+    def _members_of_own(self, session: int, snapshot: Snapshot) -> list[ProcessFacts]:
+        pids = snapshot.members.get(session, ())
+        first = snapshot.facts(session) if session in pids else None
+        reused = first is not None and first.start != self._sessions[session]
+        if session != self._permanent_session and (reused or not pids):
+            # The session has gone; its number may be a stranger's by now, or will be.
+            self.census.disclaim(session, self)
+            del self._sessions[session]
+            return []
+        return [
+            facts
+            for facts in map(snapshot.facts, pids)
+            if facts is not None and facts.session == session and facts.start >= self._since
+        ]
+
+    def _adopt_strangers(self, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> None:
+        """Go through the sessions that nobody has claimed: one member of ours in it makes all of it ours."""
+        strangers: dict[int, list[ProcessFacts]] = {}
+        for session in self.census.unclaimed(snapshot, since_look=self._since_look):
+            members = [facts for facts in map(snapshot.facts, snapshot.members[session]) if facts is not None]
+            # A session with a process older than the tree is somebody else's, whatever runs in it: a daemon
+            # that was there before may start programs with the environment of whoever asks it to.
+            if session != self._own_session and all(facts.start >= self._since for facts in members):
+                strangers[session] = members
+        adopted = True
+        while adopted:
+            adopted = False
+            for session, members in list(strangers.items()):
+                if any(self._is_ours(facts, ours, snapshot) for facts in members):
+                    ours.update((facts.pid, facts) for facts in members if facts.session == session)
+                    del strangers[session]
+                    adopted = True
+        self.doubtful = any(
+            facts.alive and snapshot.cookie(facts) is None and self.census.doubts(facts.identity)
+            for members in strangers.values()
+            for facts in members
+        )
+
+    def _is_ours(self, facts: ProcessFacts, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> bool:
+        parent = ours.get(facts.parent)
+        if facts.pid in ours or (parent is not None and parent.start <= facts.start):
+            return True
+        cookie = snapshot.cookie(facts)
+        return cookie is not None and self._element in cookie + b"/"
+
+    def _keep(self, members: Iterable[ProcessFacts]) -> None:
+        for facts in members:
+            if facts.identity not in self._counted:
+                self._counted.add(facts.identity)
+                self.found += 1
+            if facts.alive:
+                self.alive[facts.pid] = facts
+            else:
+                self.alive.pop(facts.pid, None)
+            if facts.session not in (0, self._own_session) and facts.session not in self._sessions:
+                first = facts if facts.pid == facts.session else self._table.facts(facts.session)
+                self._sessions[facts.session] = first.start if first is not None else None
+                self.census.claim(facts.session, self)
+
+
+class PsutilTable:
+    """The process table of a system without `/proc`, through psutil; slower, and otherwise the same."""
+
+    #: parts of a second that start times are counted in
+    _UNITS = 100
+
+    def __init__(self) -> None:
+        import psutil  # noqa: PLC0415  (start-up time: most systems have /proc)
+
+        self._psutil = psutil
+
+    def sessions(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for pid in self._psutil.pids():
+            with suppress(ProcessLookupError, PermissionError):
+                found[pid] = os.getsid(pid)
+        return found
+
+    def facts(self, pid: int) -> ProcessFacts | None:
+        try:
+            process = self._psutil.Process(pid)
+            with process.oneshot():
+                status = process.status()
+                return ProcessFacts(
+                    pid=pid,
+                    parent=process.ppid(),
+                    group=os.getpgid(pid),
+                    session=os.getsid(pid),
+                    state={"zombie": "Z", "dead": "X", "stopped": "T"}.get(status, "S"),
+                    threads=1,
+                    start=int(process.create_time() * self._UNITS),
+                )
+        except (self._psutil.Error, ProcessLookupError, PermissionError):
+            return None
+
+    def cookie(self, facts: ProcessFacts) -> bytes | None:
+        try:
+            environ = self._psutil.Process(facts.pid).environ()
+        except (self._psutil.Error, OSError):
+            return b""
+        return environ.get(COOKIE, "").encode(errors="surrogateescape") if environ else None
+
+    def children(self, pid: int) -> list[int] | None:
+        return None
+
+    def now(self) -> int:
+        # A whole second of allowance: not every system keeps start times more exactly.
+        return int((time.time() - 1) * self._UNITS)
+
+
+def process_table() -> ProcessTable:
+    """The best process table that this system has."""
+    return ProcTable() if ProcTable.usable() else PsutilTable()
