@@ -141,14 +141,14 @@ _STOP_REASONS: tuple[Row, ...] = (
         stop_reason=SubagentStopReason.ABORTED,
     ),
     Row(
-        fact="`max_turn_requests`",
+        fact="the turn ended with `max_turn_requests`",
         holds=_stopped(StopReason.MAX_TURN_REQUESTS),
         stages=(Stage.PROMPT,),
         category=Category.REMOTE_LIMIT,
         shown_stop_reason=StopReason.MAX_TURN_REQUESTS,
     ),
     Row(
-        fact="any other string (the value is not copied)",
+        fact="the turn ended with any other string (its value is not copied)",
         holds=lambda facts: _answered(facts) and isinstance(facts.stop_reason, str),
         stages=(Stage.PROMPT,),
         category=Category.UNKNOWN,

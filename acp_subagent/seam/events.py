@@ -1,11 +1,12 @@
 """What happens while a run goes on: the event types, and the subscription that carries them.
 
-Owns the types and the delivery. Events travel in batches, one batch per read of the child's output, never one
-hand-over per event. A subscription that falls behind makes the reader wait (so the pipe fills and the agent waits
-too), but only for a bounded time: then that subscription ends with `EventsLagged`, and nobody else is harmed.
+Owns the types and the delivery. Events travel in batches, one batch per read of the child's output, never
+one hand-over per event. A subscription that falls behind makes the reader wait (so the pipe fills and the
+agent waits too), but only for a bounded time: then that subscription ends with `EventsLagged`, and nobody
+else is harmed.
 
-Event records are plain slotted dataclasses, not frozen ones (three times as dear to make, and text chunks come
-by the million): treat them as read-only. Their `repr` leaves out what the agent said.
+Event records are plain slotted dataclasses, not frozen ones (three times as dear to make, and text chunks
+come by the million): treat them as read-only. Their `repr` leaves out what the agent said.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The service: a registry of providers, the capability check, and the lifecycle of runs.
 
 Owns the nursery that every run lives in, and closes it: when the block of `open_subagents()` is left, every
-run has been disposed. Exceptions come out plain, never wrapped in an ExceptionGroup. How a child is run is the
-provider's business.
+run has been disposed. Exceptions come out plain, never wrapped in an ExceptionGroup. How a child is run is
+the provider's business.
 """
 
 from __future__ import annotations
@@ -164,13 +164,22 @@ class SubagentService:
         """
         return await self._start(name, request, one_shot=False)
 
-    async def run(self, name: str, request: SubagentRequest) -> SubagentResult:
+    async def run(
+        self,
+        name: str,
+        request: SubagentRequest,
+        *,
+        on_ready: Callable[[SubagentRun], None] | None = None,
+    ) -> SubagentResult:
         """Start a subagent, wait for its result, and end its process tree.
 
-        The result comes after the end of the tree and has `teardown` and `exit_status`. Raises what `start`
-        raises, and `SubagentTeardownError` (with the result as `.result`) when something survived.
+        `on_ready` is called with the run once it is ready, a plain function: the place to subscribe to its
+        events. The result comes after the end of the tree and has `teardown` and `exit_status`. Raises what
+        `start` raises, and `SubagentTeardownError` (with the result as `.result`) when something survived.
         """
         async with await self._start(name, request, one_shot=True) as run:
+            if on_ready is not None:
+                on_ready(run)
             return await run.result()
 
     def hurry(self) -> None:

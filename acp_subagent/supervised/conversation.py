@@ -122,10 +122,6 @@ class Conversation(Receiver, Protocol):
         """Whether the session is ready for a prompt."""
 
     @property
-    def can_resume(self) -> bool:
-        """Whether runs of this provider can take another prompt."""
-
-    @property
     def session(self) -> SessionRef | None:
         """The open session."""
 
@@ -164,6 +160,9 @@ class Conversation(Receiver, Protocol):
 
     def raw_stop_reason(self, outcome: Outcome) -> str | None:
         """The stop reason as the agent sent it, bounded, for the host."""
+
+    def retryable(self, verdict: Verdict) -> bool:
+        """Whether the provider knows of nothing that would make another try fail the same way."""
 
     def advice(self, reason: str | None) -> str | None:
         """One fixed sentence on what to do about a reason."""

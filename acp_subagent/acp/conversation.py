@@ -1,0 +1,372 @@
+"""The ACP conversation with one child: handshake, session, prompts, cancel, leave.
+
+Owns what is said and when the session machine moves. Answers are read in the reader, the moment they come,
+so that an update right behind one is never misplaced. When things happen is supervision's to decide; what
+they mean is `acp.classify`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+
+import trio
+
+from acp_subagent.acp.classify import Facts, Verdict, classify, classify_teardown
+from acp_subagent.acp.client import AcpClient, PermissionHandler
+from acp_subagent.acp.permissions import PermissionPolicy
+from acp_subagent.acp.schema import (
+    AgentCapabilities,
+    InitializeResult,
+    NewSessionResult,
+    PromptResult,
+    SessionResult,
+    read,
+)
+from acp_subagent.acp.session import Event, SessionMachine
+from acp_subagent.acp.turn_record import AcpTurnRecord
+from acp_subagent.acp.updates import SessionUpdates
+from acp_subagent.acp.vocabulary import ADVICE, PROTOCOL_VERSION, PROVIDER_LABEL, Category, Reason, Stage
+from acp_subagent.errors import UnsupportedCapabilityError
+from acp_subagent.seam.activity import TeardownReport
+from acp_subagent.seam.content import AudioBlock, ContentBlock, ImageBlock, ResourceBlock, block_to_json
+from acp_subagent.seam.request import SessionRef
+from acp_subagent.seam.result import Counters, RpcFault
+from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
+from acp_subagent.supervised.conversation import Verdict as AnyVerdict
+from acp_subagent.supervised.ending import End
+from acp_subagent.wire.connection import Connection
+from acp_subagent.wire.jsonrpc import Answer, NoAnswer, RequestId, Result, RpcError
+
+#: how much of an unknown stop reason is kept for the host
+MAX_STOP_REASON_CHARACTERS = 200
+
+_LIFE = {
+    LifeEvent.PROCESS_SPAWNED: Event.PROCESS_SPAWNED,
+    LifeEvent.RUN_FAILED: Event.RUN_FAILED,
+    LifeEvent.DISPOSED: Event.DISPOSED,
+    LifeEvent.LADDER_ENDED: Event.LADDER_ENDED,
+}
+
+#: Failures that another try would meet again.
+_LASTING = {Category.CONFIGURATION, Category.AUTH_REQUIRED, Category.SESSION_LOST, Category.PROTOCOL}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcpSettings:
+    """What one conversation needs to know of its provider and request."""
+
+    provider: str  #: name of the provider
+    cwd: str  #: absolute; the session's working directory
+    policy: PermissionPolicy
+    handler: PermissionHandler | None
+    permission_timeout_seconds: float | None
+    close_grace_seconds: float
+    max_output_bytes: int
+    max_early_updates: int
+    max_open_requests: int
+    session: SessionRef | None = None  #: the session to continue
+    allow_new_session: bool = False
+
+
+def client_info() -> dict[str, str]:
+    """Name and version that we introduce ourselves with."""
+    try:
+        return {"name": "acp_subagent", "version": version("acp-subagent")}
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return {"name": "acp_subagent", "version": "0"}
+
+
+class AcpConversation:
+    """One agent process, spoken to in ACP."""
+
+    def __init__(self, settings: AcpSettings, first_prompt: tuple[ContentBlock, ...]) -> None:
+        self._settings = settings
+        self._first_prompt = first_prompt
+        self._machine = SessionMachine()
+        self._updates = SessionUpdates(max_early_updates=settings.max_early_updates)
+        self._client = AcpClient(
+            self._updates,
+            policy=settings.policy,
+            handler=settings.handler,
+            permission_timeout_seconds=settings.permission_timeout_seconds,
+            max_open_requests=settings.max_open_requests,
+        )
+        self._agent = AgentCapabilities()
+        self._link: Link | None = None
+        self._port: TurnPort | None = None
+        self._counted_before = Counters()
+        self._context_lost = False
+
+    # -- what it is
+
+    @property
+    def provider_label(self) -> str:
+        """The provider's name in diagnostics."""
+        return PROVIDER_LABEL
+
+    @property
+    def stage(self) -> str:
+        """The published stage at this moment."""
+        return self._machine.stage
+
+    @property
+    def can_prompt(self) -> bool:
+        """Whether the session is ready for a prompt."""
+        return self._machine.can_prompt
+
+    @property
+    def session(self) -> SessionRef | None:
+        """The open session."""
+        token = self._updates.session_id
+        return None if token is None else SessionRef(self._settings.provider, self._settings.cwd, token)
+
+    def advance(self, event: LifeEvent) -> None:
+        """The child's life went on."""
+        self._machine.advance(_LIFE[event])
+
+    # -- the handshake
+
+    async def open(self, link: Link) -> Outcome:
+        """Initialize, then open the session. Raises `UnsupportedCapabilityError` for the first prompt."""
+        self._link = link
+        self._client.attach(link)
+        outcome = await self._ask(
+            "initialize",
+            {
+                "protocolVersion": PROTOCOL_VERSION,
+                "clientCapabilities": {
+                    "fs": {"readTextFile": False, "writeTextFile": False},
+                    "terminal": False,
+                },
+                "clientInfo": client_info(),
+            },
+            self._on_initialized,
+        )
+        if outcome.end is not End.ANSWERED:
+            return outcome
+        link.timed("initialize")
+        self.check_prompt(self._first_prompt)
+        outcome = await self._open_session()
+        if outcome.end is End.ANSWERED:
+            link.timed("new_session")
+        return outcome
+
+    async def _open_session(self) -> Outcome:
+        if self._settings.session is not None:
+            outcome = await self._continue_session(self._settings.session.token)
+            may_replace = self._settings.allow_new_session and outcome.end is not End.UNANSWERED
+            if outcome.end is End.ANSWERED or not may_replace:
+                return outcome
+            self._context_lost = True
+        return await self._ask(
+            "session/new", {"cwd": self._settings.cwd, "mcpServers": []}, self._on_new_session
+        )
+
+    async def _continue_session(self, token: str) -> Outcome:
+        """Resume where the agent can (nothing is replayed), else load."""
+        capabilities = self._agent
+        if capabilities.sessionCapabilities.resume is not None:
+            method = "session/resume"
+        elif capabilities.loadSession:
+            method = "session/load"
+        else:
+            return Outcome(end=End.UNACCEPTABLE)
+        params: dict[str, object] = {"sessionId": token, "cwd": self._settings.cwd, "mcpServers": []}
+        return await self._ask(method, params, lambda value: self._on_session_continued(token, value))
+
+    def _on_initialized(self, value: object) -> Outcome:
+        answer = read(InitializeResult, value)
+        if answer is None:
+            return Outcome(end=End.MALFORMED)
+        if answer.protocolVersion != PROTOCOL_VERSION:
+            return Outcome(end=End.UNACCEPTABLE, reason=Reason.VERSION_MISMATCH)
+        self._agent = answer.agentCapabilities
+        self._machine.advance(Event.INITIALIZED)
+        return Outcome(end=End.ANSWERED)
+
+    def _on_new_session(self, value: object) -> Outcome:
+        answer = read(NewSessionResult, value)
+        return Outcome(end=End.MALFORMED) if answer is None else self._opened(answer.sessionId)
+
+    def _on_session_continued(self, token: str, value: object) -> Outcome:
+        answer = read(SessionResult, {} if value is None else value)
+        return Outcome(end=End.MALFORMED) if answer is None else self._opened(token)
+
+    def _opened(self, session_id: str) -> Outcome:
+        self._updates.open_session(session_id)
+        self._machine.advance(Event.SESSION_OPENED)
+        return Outcome(end=End.ANSWERED)
+
+    async def _ask(
+        self, method: str, params: dict[str, object], on_result: Callable[[object], Outcome]
+    ) -> Outcome:
+        """Send a request and wait for its outcome; the result is read in the reader, in order."""
+        connection = self._connection
+        outcomes: list[Outcome] = []
+        answered = trio.Event()
+
+        def on_answer(answer: Answer) -> None:
+            outcomes.append(on_result(answer.value) if isinstance(answer, Result) else fault(answer))
+            answered.set()
+
+        request_id = connection.send_request(method, params, on_answer)
+        try:
+            await answered.wait()
+        finally:
+            connection.abandon(request_id)
+        return outcomes[0]
+
+    # -- turns
+
+    def check_prompt(self, blocks: tuple[ContentBlock, ...]) -> None:
+        """Raise `UnsupportedCapabilityError` when the agent did not say that it takes such content."""
+        takes = self._agent.promptCapabilities
+        for block in blocks:
+            if isinstance(block, ImageBlock) and not takes.image:
+                raise UnsupportedCapabilityError("image")
+            if isinstance(block, AudioBlock) and not takes.audio:
+                raise UnsupportedCapabilityError("audio")
+            if isinstance(block, ResourceBlock) and not takes.embeddedContext:
+                raise UnsupportedCapabilityError("embeddedContext")
+
+    def begin_turn(self, port: TurnPort) -> AcpTurnRecord:
+        """A turn begins; what comes from now on belongs to it."""
+        record = AcpTurnRecord(
+            max_output_bytes=self._settings.max_output_bytes,
+            usage=lambda: self._updates.usage,
+            counted=self._counted,
+        )
+        record.context_lost = self._context_lost
+        self._port = port
+        self._updates.begin_turn(record, port)
+        self._client.begin_turn(port)
+        return record
+
+    def prompt(self, blocks: tuple[ContentBlock, ...]) -> None:
+        """Send the prompt of the turn."""
+        self._machine.advance(Event.PROMPT_SENT)
+        params: dict[str, object] = {
+            "sessionId": self._updates.session_id,
+            "prompt": [block_to_json(block) for block in blocks],
+        }
+        self._connection.send_request("session/prompt", params, self._on_prompt_answered)
+
+    def _on_prompt_answered(self, answer: Answer) -> None:
+        if not self._machine.in_turn or self._port is None:
+            return  # the turn was given up before
+        outcome = self._turn_outcome(answer)
+        if outcome.end in {End.ANSWERED, End.RPC_ERROR}:
+            self._machine.advance(Event.TURN_ENDED)
+        self._client.cancel_open()
+        self._port.answered(outcome)
+
+    def _turn_outcome(self, answer: Answer) -> Outcome:
+        if not isinstance(answer, Result):
+            return fault(answer)
+        result = read(PromptResult, answer.value)
+        if result is None:
+            return Outcome(end=End.MALFORMED)
+        return Outcome(end=End.ANSWERED, value=result.stopReason)
+
+    def cancel_turn(self) -> None:
+        """Tell the agent to stop, and answer `cancelled` to what it asked."""
+        if self._machine.in_turn:
+            self._machine.advance(Event.CANCEL_SENT)
+            self._connection.notify("session/cancel", {"sessionId": self._updates.session_id})
+        self._client.cancel_open()
+
+    def end_turn(self) -> None:
+        """The turn has settled; what still comes of it is late."""
+        self._client.end_turn()
+        self._updates.end_turn()
+        self._port = None
+        self._counted_before = self._totals()
+
+    async def close(self) -> None:
+        """Close the session where the agent can; bounded by the close grace."""
+        closes = self._agent.sessionCapabilities.close is not None
+        if closes and self._machine.can_prompt and self._updates.session_id is not None:
+            with trio.move_on_after(self._settings.close_grace_seconds):
+                await self._connection.request("session/close", {"sessionId": self._updates.session_id})
+
+    # -- what comes from the agent (wire.jsonrpc.Receiver)
+
+    def on_notification(self, method: str, params: dict[str, object]) -> None:
+        """Updates are folded; every other notification is ignored, as the protocol asks."""
+        if method == "session/update":
+            self._updates.on_update(params)
+
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+        """Every request is answered exactly once, now or by a handler of the host."""
+        self._client.on_request(id, method, params)
+
+    # -- what it means
+
+    def classify(self, outcome: Outcome) -> Verdict:
+        """What a failed start, or the end of a turn, means."""
+        record = self._updates.record
+        return classify(
+            Facts(
+                stage=self._machine.stage,
+                end=outcome.end,
+                intent=outcome.intent,
+                deadline=outcome.deadline,
+                stop_reason=outcome.value,
+                rpc_code=None if outcome.rpc_error is None else outcome.rpc_error.code,
+                exit_status=outcome.exit_status,
+                reason=outcome.reason,
+                session_required=self._settings.session is not None and not self._context_lost,
+                permission=None if record is None else record.latest_decision,
+            )
+        )
+
+    def classify_teardown(self, report: TeardownReport) -> Verdict | None:
+        """What the report of a ladder means; None when nothing is wrong."""
+        return classify_teardown(report)
+
+    def raw_stop_reason(self, outcome: Outcome) -> str | None:
+        """The stop reason as the agent sent it, bounded, for the host."""
+        value = outcome.value
+        return value[:MAX_STOP_REASON_CHARACTERS] if isinstance(value, str) else None
+
+    def retryable(self, verdict: AnyVerdict) -> bool:
+        """Whether nothing is known that would make another try fail the same way."""
+        return verdict.category not in _LASTING and verdict.stage != Stage.TEARDOWN
+
+    def advice(self, reason: str | None) -> str | None:
+        """One fixed sentence on what to do about a reason."""
+        return next((text for word, text in ADVICE.items() if word == reason), None)
+
+    # -- small things
+
+    @property
+    def _connection(self) -> Connection:
+        assert self._link is not None
+        return self._link.connection
+
+    def _totals(self) -> Counters:
+        """What was counted since the child was spawned."""
+        if self._link is None:
+            return self._updates.counted()
+        wire = self._connection.counters
+        return replace(
+            self._updates.counted(),
+            repaired_frames=wire.repaired_frames,
+            noise_lines=wire.noise_lines,
+            dropped_responses=wire.dropped_responses,
+        )
+
+    def _counted(self) -> Counters:
+        """What was counted since the last turn settled (for the first: since the spawn)."""
+        totals, before = self._totals(), self._counted_before
+        names = [item.name for item in fields(Counters)]
+        return Counters(**{name: getattr(totals, name) - getattr(before, name) for name in names})
+
+
+def fault(answer: Answer) -> Outcome:
+    """The outcome of an answer that is no result."""
+    if isinstance(answer, RpcError):
+        return Outcome(end=End.RPC_ERROR, rpc_error=RpcFault(answer.code, answer.message, answer.data))
+    return Outcome(end=End.UNANSWERED if isinstance(answer, NoAnswer) else End.MALFORMED)

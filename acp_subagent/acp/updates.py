@@ -1,0 +1,245 @@
+"""`session/update`: which turn an update belongs to, what it changes, and which event it makes.
+
+Owns the dispatch by kind and everything that outlives a turn (usage, and the ids of earlier turns, by which
+a late update is known). Called by the reader for every frame: text chunks take a short way. Unknown kinds
+are counted and handed on raw; nothing that an agent sends raises here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from acp_subagent.acp.tool_calls import plan_from, usage_from
+from acp_subagent.acp.turn_record import AcpTurnRecord
+from acp_subagent.seam.activity import Usage
+from acp_subagent.seam.content import TextBlock, block_from_json
+from acp_subagent.seam.events import (
+    CommandsChanged,
+    ContentChunk,
+    Event,
+    ModeChanged,
+    OptionsChanged,
+    PlanChanged,
+    SessionInfoChanged,
+    TextChunk,
+    ThoughtChunk,
+    ToolCallChanged,
+    UnknownUpdate,
+    UsageChanged,
+    UserChunk,
+)
+from acp_subagent.seam.result import Counters
+from acp_subagent.supervised.conversation import TurnPort
+
+#: ids of messages and tool calls of earlier turns that are remembered; the oldest go
+MAX_EARLIER_IDS = 10_000
+
+Raw = dict[str, object]
+
+
+class SessionUpdates:
+    """Folds the updates of one session; at most one turn at a time is open."""
+
+    def __init__(self, *, max_early_updates: int) -> None:
+        self._max_early_updates = max_early_updates
+        self._early: deque[tuple[object, Raw]] = deque()  # before the session was known
+        self._earlier_ids: dict[str, None] = {}
+        self._port: TurnPort | None = None
+        self._handlers: dict[object, Callable[[Raw], None]] = {
+            "agent_message_chunk": self._on_message_chunk,
+            "agent_thought_chunk": self._on_thought_chunk,
+            "user_message_chunk": self._on_user_chunk,
+            "tool_call": self._on_tool_call,
+            "tool_call_update": self._on_tool_call,
+            "plan": self._on_plan,
+            "usage_update": self._on_usage,
+            "current_mode_update": self._on_mode,
+            "config_option_update": self._on_options,
+            "available_commands_update": self._on_commands,
+            "session_info_update": self._on_session_info,
+        }
+        self.session_id: str | None = None  #: the open session; None until it is known
+        self.record: AcpTurnRecord | None = None  #: the open turn
+        self.usage = Usage()  #: the last that was reported
+        self.updates = 0
+        self.unknown_updates = 0
+        self.early_updates_dropped = 0
+
+    # -- the session and its turns
+
+    def open_session(self, session_id: str) -> None:
+        """The session is known: handle what came for it before."""
+        self.session_id = session_id
+        early, self._early = self._early, deque()
+        for its_id, update in early:
+            if its_id == session_id:
+                self._handle(update)
+
+    def begin_turn(self, record: AcpTurnRecord, port: TurnPort) -> None:
+        """From now on updates belong to this turn."""
+        self.record, self._port = record, port
+
+    def end_turn(self) -> None:
+        """The turn has settled; what still comes of it is late."""
+        if self.record is not None:
+            ids = [*self.record.output.message_ids, *(call.id for call in self.record.tool_calls.all())]
+            self._earlier_ids |= dict.fromkeys(ids)
+            for stale in list(self._earlier_ids)[: max(0, len(self._earlier_ids) - MAX_EARLIER_IDS)]:
+                del self._earlier_ids[stale]
+        self.record = self._port = None
+
+    def counted(self) -> Counters:
+        """The counters of this room so far."""
+        return Counters(
+            updates=self.updates,
+            unknown_updates=self.unknown_updates,
+            early_updates_dropped=self.early_updates_dropped,
+        )
+
+    # -- what comes
+
+    def on_update(self, params: Raw) -> None:
+        """One `session/update`. The usual one, a chunk of the answer, takes the short way."""
+        update = params.get("update")
+        session_id = params.get("sessionId")
+        if type(update) is not dict:
+            self.unknown_updates += 1
+            return
+        if session_id != self.session_id or session_id is None:
+            self._keep_early(session_id, update)
+            return
+        if update.get("sessionUpdate") == "agent_message_chunk" and self.record is not None:
+            content, message_id = update.get("content"), update.get("messageId")
+            if type(content) is dict and content.get("type") == "text":
+                text = content.get("text")
+                usable_id = message_id is None or (
+                    type(message_id) is str and message_id not in self._earlier_ids
+                )
+                if type(text) is str and usable_id:
+                    self.updates += 1
+                    self.record.output.add_text(message_id, text)
+                    feed = self._port.feed  # type: ignore[union-attr]
+                    if feed.wanted and text:
+                        feed.put(TextChunk(text, message_id))
+                    return
+        self._handle(update)
+
+    def _keep_early(self, session_id: object, update: Raw) -> None:
+        """Updates of a session that is not known yet are kept, up to the limit; later ones are not ours."""
+        if self.session_id is not None:
+            return
+        if len(self._early) >= self._max_early_updates:
+            self.early_updates_dropped += 1
+            return
+        self._early.append((session_id, update))
+
+    def _handle(self, update: Raw) -> None:
+        self.updates += 1
+        kind = update.get("sessionUpdate")
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            self._unknown(update)
+        else:
+            handler(update)
+
+    def _unknown(self, update: Raw) -> None:
+        self.unknown_updates += 1
+        self._emit(UnknownUpdate(update))
+
+    def _on_message_chunk(self, update: Raw) -> None:
+        message_id, content = _message_id(update), update.get("content")
+        if self._late(message_id) or self.record is None:
+            return
+        if not isinstance(content, dict):
+            self._unknown(update)
+            return
+        block = block_from_json(content)
+        self.record.output.add_block(message_id, block)
+        if not isinstance(block, TextBlock):
+            self._emit(ContentChunk(block, message_id))
+        elif block.text:
+            self._emit(TextChunk(block.text, message_id))
+
+    def _on_thought_chunk(self, update: Raw) -> None:
+        message_id, content = _message_id(update), update.get("content")
+        if self._late(message_id):
+            return
+        if not isinstance(content, dict):
+            self._unknown(update)
+            return
+        block = block_from_json(content)
+        if isinstance(block, TextBlock):
+            self._emit(ThoughtChunk(block.text, message_id))
+        else:
+            self._emit(ContentChunk(block, message_id, thought=True))
+
+    def _on_user_chunk(self, update: Raw) -> None:
+        content = update.get("content")
+        if isinstance(content, dict):
+            self._emit(UserChunk(block_from_json(content), _message_id(update)))
+        else:
+            self._unknown(update)
+
+    def _on_tool_call(self, update: Raw) -> None:
+        call_id = update.get("toolCallId")
+        if not isinstance(call_id, str):
+            self._unknown(update)
+            return
+        if self._late(call_id) or self.record is None or self._port is None:
+            return
+        was_in_progress = self.record.tool_in_progress
+        call = self.record.note_tool_call(update)
+        self._emit(ToolCallChanged(call))
+        if self.record.tool_in_progress is not was_in_progress:
+            self._port.poke()
+
+    def _on_plan(self, update: Raw) -> None:
+        if self.record is not None:
+            self.record.plan = plan_from(update)
+            self._emit(PlanChanged(self.record.plan))
+
+    def _on_usage(self, update: Raw) -> None:
+        usage = usage_from(update)
+        # The cost may be left out of an update; it is the session's, so the last one stays true.
+        self.usage = usage if usage.cost is not None else replace(usage, cost=self.usage.cost)
+        self._emit(UsageChanged(self.usage))
+
+    def _on_mode(self, update: Raw) -> None:
+        mode_id = update.get("currentModeId")
+        if isinstance(mode_id, str):
+            self._emit(ModeChanged(mode_id))
+        else:
+            self._unknown(update)
+
+    def _on_options(self, update: Raw) -> None:
+        self._emit(OptionsChanged(_objects(update.get("configOptions"))))
+
+    def _on_commands(self, update: Raw) -> None:
+        self._emit(CommandsChanged(_objects(update.get("availableCommands"))))
+
+    def _on_session_info(self, update: Raw) -> None:
+        changes = {name: value for name, value in update.items() if name in {"title", "updatedAt"}}
+        self._emit(SessionInfoChanged(changes))
+
+    def _late(self, its_id: str | None) -> bool:
+        """Whether the id is one of an earlier turn; then the update is counted, and dropped."""
+        if its_id is None or its_id not in self._earlier_ids:
+            return False
+        if self.record is not None:
+            self.record.late_updates += 1
+        return True
+
+    def _emit(self, event: Event) -> None:
+        if self._port is not None and self._port.feed.wanted:
+            self._port.feed.put(event)
+
+
+def _message_id(update: Raw) -> str | None:
+    message_id = update.get("messageId")
+    return message_id if isinstance(message_id, str) else None
+
+
+def _objects(value: object) -> tuple[Raw, ...]:
+    return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

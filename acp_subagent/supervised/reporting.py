@@ -1,0 +1,78 @@
+"""From verdicts to what a caller gets: the failure record, and the start and teardown errors.
+
+Owns how the facts that only the host may see are gathered into a `Failure`. The diagnostic is the
+classifier's.
+"""
+
+from __future__ import annotations
+
+from acp_subagent.errors import SubagentStartError, SubagentTeardownError
+from acp_subagent.process.child import Child
+from acp_subagent.seam.activity import TeardownReport
+from acp_subagent.seam.diagnostic import join_lines
+from acp_subagent.seam.result import Failure
+from acp_subagent.supervised.conversation import Conversation, Outcome, Verdict
+from acp_subagent.supervised.ending import End
+from acp_subagent.wire.connection import Connection
+
+#: Ends after which another try may go better, as long as no prompt was sent.
+_PASSING = {End.EXITED, End.STREAM_ENDED, End.WRITE_BLOCKED, End.RPC_ERROR, End.UNANSWERED}
+#: Spawn faults that pass by themselves.
+_PASSING_REASONS = {"out-of-descriptors"}
+
+
+def describe(
+    conversation: Conversation,
+    verdict: Verdict,
+    outcome: Outcome,
+    *,
+    child: Child | None = None,
+    connection: Connection | None = None,
+    dispatched: bool = False,
+) -> Failure | None:
+    """The host's local detail of a failed start or turn; None when nothing failed."""
+    if verdict.category is None:
+        return None
+    passing = outcome.end in _PASSING or outcome.reason in _PASSING_REASONS
+    stderr = b"" if child is None else child.stderr_tail
+    noise = [] if connection is None else connection.noise_samples
+    return Failure(
+        diagnostic=verdict.diagnostic or "",
+        stage=str(verdict.stage),
+        category=str(verdict.category),
+        reason=None if verdict.reason is None else str(verdict.reason),
+        cause=outcome.cause,
+        rpc_error=outcome.rpc_error,
+        stderr_tail=stderr.decode("utf-8", errors="replace"),
+        stop_reason=conversation.raw_stop_reason(outcome),
+        noise=tuple(sample.decode("utf-8", errors="replace") for sample in noise),
+        exit_status=outcome.exit_status if child is None else child.exit_status,
+        deadline=None if outcome.deadline is None else str(outcome.deadline),
+        prompt_dispatched=dispatched,
+        retryable=passing and not dispatched and conversation.retryable(verdict),
+        advice=conversation.advice(verdict.reason),
+    )
+
+
+def start_error(failure: Failure, teardown: SubagentTeardownError | None = None) -> SubagentStartError:
+    """The error of a failed start; its text has the teardown's line too when the clean-up failed."""
+    second = None if teardown is None else str(teardown)
+    return SubagentStartError(join_lines(failure.diagnostic, second), failure=failure, teardown=teardown)
+
+
+def teardown_error(
+    conversation: Conversation, report: TeardownReport, child: Child | None
+) -> SubagentTeardownError | None:
+    """The error of a ladder that did not do all its work; None when it did."""
+    verdict = conversation.classify_teardown(report)
+    if verdict is None or verdict.category is None:
+        return None
+    failure = Failure(
+        diagnostic=verdict.diagnostic or "",
+        stage=str(verdict.stage),
+        category=str(verdict.category),
+        reason=None if verdict.reason is None else str(verdict.reason),
+        stderr_tail="" if child is None else child.stderr_tail.decode("utf-8", errors="replace"),
+        exit_status=report.exit_status,
+    )
+    return SubagentTeardownError(failure.diagnostic, failure=failure, report=report)
