@@ -12,6 +12,9 @@ from collections import deque
 
 import trio
 
+TURN_BYTES = 65536
+"""How much the writer writes before it lets other tasks run; what a pipe holds."""
+
 
 class Outflow:
     """Frames on their way to the other side."""
@@ -55,7 +58,9 @@ class Outflow:
             try:
                 while not self._closed:
                     await self._queued.wait()
-                    await self._write_first()
+                    # Empty when `close` came between the waking and the running of this task.
+                    if self._queue:
+                        await self._write_some()
             except trio.BrokenResourceError:
                 self._break()
             except trio.ClosedResourceError:
@@ -67,7 +72,7 @@ class Outflow:
         self._drop()
         self._scope.cancel()
 
-    async def _write_first(self) -> None:
+    async def _write_some(self) -> None:
         if self._pipe is None:
             frame = self._queue[0]
             # It stays first in the queue while it is written: nothing may overtake it.
@@ -75,14 +80,14 @@ class Outflow:
             self._count_written(len(frame))
             return
         await self._pipe.wait_send_all_might_not_block()
-        while self._queue:
+        left = TURN_BYTES
+        while self._queue and left > 0:
             first = self._queue[0]
             written = self._write_now(first)
-            if self._closed:
-                return
             self._count_written(written)
             if written < len(first):
                 return
+            left -= written
 
     def _write_now(self, data: bytes | memoryview) -> int:
         """How many bytes the pipe took without waiting; 0 also when it is broken or closed."""
@@ -105,7 +110,7 @@ class Outflow:
         self._queued.set()
 
     def _count_written(self, written: int) -> None:
-        if self._closed:
+        if self._closed:  # while it was written; the queue is empty already
             return
         self.unsent_bytes -= written
         first = self._queue[0]

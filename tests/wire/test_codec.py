@@ -178,6 +178,7 @@ ANSWERS = [
         counters=DROPPED,
     ),
     Case("an error without id", b'{"jsonrpc":"2.0","error":{"code":-32601,"message":""}}', counters=DROPPED),
+    Case("a broken answer", b'{"id":0,"result":"\xff"}', (answered(0, Result("\ufffd")),), counters=REPAIRED),
 ]
 
 BROKEN = [
@@ -202,7 +203,6 @@ BROKEN = [
     Case(
         "a lone surrogate in an id", b'{"id":"\\ud800","method":"m"}', (asked("\ufffd"),), counters=REPAIRED
     ),
-    Case("a broken answer", b'{"id":0,"result":"\xff"}', (answered(0, Result("\ufffd")),), counters=REPAIRED),
     Case("text", b"Starting agent on port 3000 ...", counters=NOISE),
     Case("control sequences", b"\x1b[32mready\x1b[0m", counters=NOISE),
     Case("control sequences before a frame", b'\x1b[0m{"method":"m"}', counters=NOISE),
