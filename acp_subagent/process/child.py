@@ -32,7 +32,7 @@ _SESSIONS_AGE_SECONDS = 5.0
 #: how often the exit is asked for where nothing tells of it
 _POLL_SECONDS = 0.02
 
-#: Children whose exit could not be collected when their ladder ended; collected whenever one is added.
+#: children that had not exited when their ladder ended
 _uncollected: list[trio.Process] = []
 
 
@@ -41,6 +41,12 @@ def exit_status(code: int, status: int) -> ExitStatus:
     if code == os.CLD_EXITED:
         return ExitStatus(code=status)
     return ExitStatus(signal=status)
+
+
+def collect_late_exits() -> None:
+    """Reap those that survived their ladder and have died since; does nothing for those that still live."""
+    if _uncollected:
+        _uncollected[:] = [process for process in _uncollected if process.poll() is None]
 
 
 class Child:
@@ -169,7 +175,6 @@ class Child:
             self._pidfd = -1
         if not self.exited.is_set():
             _uncollected.append(self._process)
-        _uncollected[:] = [process for process in _uncollected if process.poll() is None]
 
     async def _drain_stderr(self) -> None:
         with self._drain, suppress(trio.ClosedResourceError, trio.BrokenResourceError):

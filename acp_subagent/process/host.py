@@ -18,7 +18,7 @@ import trio
 
 from acp_subagent.errors import SpawnError
 from acp_subagent.process.census import Census
-from acp_subagent.process.child import Child
+from acp_subagent.process.child import Child, collect_late_exits
 from acp_subagent.process.launch import LaunchSpec, check_launch, spawn_error
 from acp_subagent.process.procfs import COOKIE, ProcessFacts
 from acp_subagent.process.teardown import Scans
@@ -61,6 +61,7 @@ class ProcessHost:
         Raises `SpawnError` with the reason word; then nothing was started, or it has been ended.
         """
         check_launch(spec)
+        collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.ensure_running()
         self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
@@ -97,6 +98,7 @@ class ProcessHost:
 
     async def aclose(self) -> None:
         """End the watchdog in order. The children are not touched: end them before."""
+        collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.aclose()
 

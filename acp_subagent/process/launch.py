@@ -226,7 +226,7 @@ def _first_bytes(path: str) -> bytes:
 
 
 def _looked_up_by_env(words: list[bytes]) -> str | None:
-    """The program in `#!/usr/bin/env program`, which env looks up on the PATH; None for any other first line."""
+    """The program in `#!/usr/bin/env program`, which env looks up on the PATH; None for other first lines."""
     if os.path.basename(words[0]) != b"env":
         return None
     rest = [word for word in words[1:] if word != b"-S"]

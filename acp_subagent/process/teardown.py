@@ -65,10 +65,14 @@ class Scans:
 
     def __init__(self, census: Census) -> None:
         self.census = census
+        #: ladders under way: with only one there is nobody to share with
+        self.ladders = 0
         self._next: _Scan | None = None
 
     async def fresh(self) -> Snapshot:
         """A look that began after this call. Raises `OSError` when descriptors have run out."""
+        if self.ladders <= 1:
+            return self.census.look()
         scan = self._next
         if scan is None:
             scan = self._next = _Scan()
@@ -104,12 +108,16 @@ async def end_tree(
     Shielded, since it is bounded: at most the three graces together.
     """
     ladder = _Ladder(leader, tree, scans, graces, hurried)
-    with trio.CancelScope(shield=True):
-        try:
-            status = await ladder.climb()
-        except Exception:  # noqa: BLE001  (whatever it was: the tree must not live on because of it)
-            return await ladder.last_resort()
-    return ladder.report(status, failed=False)
+    scans.ladders += 1
+    try:
+        with trio.CancelScope(shield=True):
+            try:
+                status = await ladder.climb()
+            except Exception:  # noqa: BLE001  (whatever it was: the tree must not live on because of it)
+                return await ladder.last_resort()
+        return ladder.report(status, failed=False)
+    finally:
+        scans.ladders -= 1
 
 
 class _Ladder:
@@ -175,7 +183,7 @@ class _Ladder:
 
     async def _leader_exits(self, within_seconds: float, given_up: Callable[[], bool]) -> bool:
         deadline = trio.current_time() + within_seconds
-        pause = _FIRST_PAUSE_SECONDS
+        pause = _HURRY_CHECK_SECONDS / 8
         while not self._leader.see_exit():
             left = deadline - trio.current_time()
             if left <= 0 or given_up():
@@ -258,3 +266,4 @@ class _Ladder:
             self._tree.signal(signal.SIGSTOP, new, groups=True)
             held.update(member.identity for member in new)
             quiet = 0 if new else quiet + 1
+            await trio.lowlevel.checkpoint()

@@ -48,10 +48,15 @@ class Watchdog:
         Raises `SpawnError` when it cannot be started, and `ConfigurationError` when the program has no Python
         interpreter to run it with.
         """
+        if self._running():
+            return
         async with self._starting:
-            if self._process is None or self._process.poll() is not None:
+            if not self._running():
                 self._let_go()
                 self._process = await self._start()
+
+    def _running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     async def aclose(self) -> None:
         """Tell it that the host ends in order, and wait until it is gone; kills it if that takes too long."""
