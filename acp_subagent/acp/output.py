@@ -106,15 +106,15 @@ class TurnOutput:
     def messages(self) -> tuple[tuple[ContentBlock, ...], ...]:
         """Every message that has content, in order; adjacent text is one block."""
         self._trim()
-        return tuple(message.content() for message in self._messages.values())
+        return tuple(map(self._content, self._messages.values()))
 
     def output(self) -> tuple[ContentBlock, ...]:
         """The content of the last message that has any; one without id counts only when none has an id."""
         self._trim()
         for key in reversed(self._messages):
             if isinstance(key, str):
-                return self._messages[key].content()
-        return next(reversed(self._messages.values())).content() if self._messages else ()
+                return self._content(self._messages[key])
+        return self._content(next(reversed(self._messages.values()))) if self._messages else ()
 
     @property
     def dropped_bytes(self) -> int:
@@ -126,6 +126,10 @@ class TurnOutput:
     def message_ids(self) -> frozenset[str]:
         """The agent's ids of the messages that are held."""
         return frozenset(key for key in self._messages if isinstance(key, str))
+
+    def _content(self, message: _Message) -> tuple[ContentBlock, ...]:
+        # An id may still come and make the chunks so far messages of their own: reading must not join them.
+        return message.content(keep_apart=not self._has_ids)
 
     def _select(self, message_id: str | None) -> None:
         """Make the message that a chunk with this id belongs to the current one."""
@@ -206,28 +210,30 @@ class _Message:
         joined = [list(self.settled)] if self.settled else []
         return joined + [[part] for part in self.parts]
 
-    def content(self) -> tuple[ContentBlock, ...]:
-        """Its blocks; joined here for good, so that reading again is cheap."""
-        self.settle()
-        if len(self.settled) > 1:
+    def content(self, *, keep_apart: bool) -> tuple[ContentBlock, ...]:
+        """Its blocks. They are joined for good, so that they need their memory once, however often read.
+
+        `keep_apart` leaves the parts as they are, unless they are so many that some have been joined already.
+        """
+        if self.settled or not keep_apart:
+            self.settle()
             self.settled = deque(_joined(self.settled))
-        return tuple(TextBlock(part) if isinstance(part, str) else part for part in self.settled)
+        parts = self.settled or _joined(self.parts)
+        return tuple(TextBlock(part) if isinstance(part, str) else part for part in parts)
 
     def drop(self, size_bytes: int) -> int:
         """Drop at least this much from the front, or everything; return how much it was."""
         dropped = 0
         while dropped < size_bytes and self.has_content:
-            if not self.settled:
-                self.settled.extend(self.parts)
-                self.parts.clear()
-                self.has_blocks = False
-            part = self.settled.popleft()
+            oldest = self.settled or self.parts
+            part = oldest[0]
+            del oldest[0]
             size = _part_bytes(part)
             if isinstance(part, str) and dropped + size > size_bytes:
                 rest = _without_front(part, size_bytes - dropped)
                 size -= utf8_bytes(rest)
                 if rest:
-                    self.settled.appendleft(rest)
+                    oldest.insert(0, rest)
             dropped += size
         return dropped
 

@@ -1,0 +1,341 @@
+"""Tool calls merged by id, plans and usage, read from whatever an agent sends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_subagent.acp import tool_calls
+from acp_subagent.acp.output import MAX_ID_CHARACTERS
+from acp_subagent.acp.tool_calls import (
+    MAX_CALLS,
+    MAX_PAYLOAD_BYTES,
+    MAX_PLAN_ENTRIES,
+    MAX_TITLE_CHARACTERS,
+    ToolCalls,
+    plan_from,
+    usage_from,
+)
+from acp_subagent.seam.activity import Cost, PlanEntry, ToolCall, ToolKind, ToolStatus, Usage
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+JSON = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.text(max_size=3), SCALARS, max_size=2)
+
+
+def announced(call_id: object = "k", **fields: object) -> dict[str, object]:
+    return {"sessionUpdate": "tool_call", "toolCallId": call_id, **fields}
+
+
+def patched(call_id: object = "k", **fields: object) -> dict[str, object]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields}
+
+
+def asked(call_id: object = "k", **fields: object) -> dict[str, object]:
+    """The tool call of a permission request: like an update, without the discriminator."""
+    return {"toolCallId": call_id, **fields}
+
+
+def test_an_announcement_makes_a_call_with_the_defaults_of_the_protocol() -> None:
+    call = ToolCalls().update(announced(title="List files"))
+    assert call == ToolCall("k", "List files", ToolKind.OTHER, ToolStatus.PENDING)
+
+
+def test_everything_that_was_said_is_in_the_call() -> None:
+    call = ToolCalls().update(
+        announced(
+            title="Edit",
+            kind="edit",
+            status="in_progress",
+            locations=[{"path": "/a", "line": 3}, {"path": "/b"}],
+            content=[{"type": "diff", "path": "/a", "newText": "x"}],
+            rawInput={"a": 1},
+            rawOutput=[2],
+        )
+    )
+    assert (call.title, call.kind, call.status) == ("Edit", ToolKind.EDIT, ToolStatus.IN_PROGRESS)
+    assert call.locations == ("/a", "/b")
+    assert call.content == ({"type": "diff", "path": "/a", "newText": "x"},)
+    assert (call.raw_input, call.raw_output) == ({"a": 1}, [2])
+
+
+FULL: dict[str, object] = {
+    "title": "Edit",
+    "kind": "edit",
+    "status": "in_progress",
+    "locations": [{"path": "/a"}],
+    "content": [{"type": "x"}],
+    "rawInput": {"a": 1},
+    "rawOutput": "out",
+}
+
+
+@pytest.mark.parametrize("mention", [announced, patched, asked])
+@pytest.mark.parametrize("nothing", [{}, dict.fromkeys(FULL)], ids=["absent", "null"])
+def test_absent_and_null_mean_unchanged(mention: Any, nothing: dict[str, object]) -> None:
+    calls = ToolCalls()
+    before = calls.update(announced(**FULL))
+    assert calls.update(mention(**nothing)) == before
+    assert calls.get("k") == before
+
+
+def test_a_list_replaces_the_whole_list_also_by_an_empty_one() -> None:
+    calls = ToolCalls()
+    calls.update(announced(**FULL))
+    call = calls.update(patched(locations=[{"path": "/c"}, {"path": "/d"}], content=[]))
+    assert (call.locations, call.content) == (("/c", "/d"), ())
+
+
+@pytest.mark.parametrize("mention", [patched, asked])
+def test_an_update_or_a_permission_may_be_the_first_mention(mention: Any) -> None:
+    calls = ToolCalls()
+    assert calls.update(mention()) == ToolCall("k", "", ToolKind.UNKNOWN, ToolStatus.PENDING)
+    assert calls.update(mention(kind="execute")).kind is ToolKind.EXECUTE
+    assert calls.all() == (calls.get("k"),)
+
+
+def test_an_announcement_after_the_first_mention_fills_in_the_default_kind() -> None:
+    calls = ToolCalls()
+    calls.update(asked())
+    assert calls.update(announced(title="t")).kind is ToolKind.OTHER
+
+
+def test_an_announcement_without_kind_does_not_undo_a_kind() -> None:
+    calls = ToolCalls()
+    calls.update(asked(kind="execute"))
+    assert calls.update(announced(title="t")).kind is ToolKind.EXECUTE
+    calls.update(asked("other", kind="dance"))
+    assert calls.update(announced("other")).kind is ToolKind.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ToolKind if kind is not ToolKind.UNKNOWN])
+def test_each_of_the_ten_kinds_is_known(kind: ToolKind) -> None:
+    assert ToolCalls().update(announced(kind=str(kind))).kind is kind
+
+
+@pytest.mark.parametrize("kind", ["", "unknown", "EDIT", "edit ", "dance", 7, True, [], ["edit"], {}])
+def test_any_other_kind_is_unknown(kind: object) -> None:
+    assert ToolCalls().update(announced(kind=kind)).kind is ToolKind.UNKNOWN
+
+
+@pytest.mark.parametrize("status", ["", "cancelled", "DONE", "running", 7, True, [], ["completed"], {}])
+def test_an_unknown_status_changes_nothing(status: object) -> None:
+    calls = ToolCalls()
+    assert calls.update(announced(status=status)).status is ToolStatus.PENDING
+    calls.update(patched(status="in_progress"))
+    assert calls.update(patched(status=status)).status is ToolStatus.IN_PROGRESS
+
+
+@pytest.mark.parametrize("call_id", [None, 7, "", True, [], {}, "i" * (MAX_ID_CHARACTERS + 1)])
+def test_a_mention_without_a_usable_id_is_read_and_not_kept(call_id: object) -> None:
+    calls = ToolCalls()
+    call = calls.update(asked(call_id, kind="edit", status="in_progress"))
+    assert (call.id, call.kind) == ("", ToolKind.EDIT)
+    assert calls.all() == ()
+    assert not calls.in_progress
+    assert calls.get(call_id) is None
+
+
+def test_junk_in_lists_is_left_out() -> None:
+    call = ToolCalls().update(
+        announced(
+            locations=[None, 7, "/x", {}, {"path": None}, {"path": "/a"}, {"path": ["/b"]}],
+            content=[None, 7, "text", [], {"type": "content"}],
+        )
+    )
+    assert (call.locations, call.content) == (("/a",), ({"type": "content"},))
+
+
+@pytest.mark.parametrize("junk", ["x", 7, True, {}, {"path": "/a"}])
+def test_what_should_be_a_list_and_is_none_changes_nothing(junk: object) -> None:
+    calls = ToolCalls()
+    before = calls.update(announced(**FULL))
+    assert calls.update(patched(locations=junk, content=junk)) == before
+
+
+@given(
+    JSON
+    | st.fixed_dictionaries(
+        {"toolCallId": st.just("k")}, optional=dict.fromkeys([*FULL, "sessionUpdate"], JSON)
+    )
+)
+def test_nothing_that_an_agent_sends_raises(raw: object) -> None:
+    calls = ToolCalls()
+    calls.update(raw)
+    calls.update(announced(**FULL))
+    calls.update(raw)
+    plan_from(raw)
+    usage_from(raw)
+    assert calls.in_progress == any(call.status is ToolStatus.IN_PROGRESS for call in calls.all())
+
+
+def test_a_call_is_in_progress_until_it_says_otherwise() -> None:
+    calls = ToolCalls()
+    assert not calls.in_progress
+    calls.update(announced("a", status="in_progress"))
+    calls.update(announced("b", status="in_progress"))
+    calls.update(patched("a", status="in_progress"))
+    calls.update(patched("a", status="completed"))
+    assert calls.in_progress
+    calls.update(patched("b", status="failed"))
+    assert not calls.in_progress
+    calls.update(patched("b", status="in_progress"))
+    calls.update(announced("b", status="pending"))
+    assert not calls.in_progress
+
+
+def test_what_is_unfinished_at_the_end_of_the_turn_is_cancelled_here() -> None:
+    calls = ToolCalls()
+    for status in ("pending", "in_progress", "completed", "failed"):
+        calls.update(announced(status, status=status))
+    changed = calls.finish()
+    assert [call.id for call in changed] == ["pending", "in_progress"]
+    assert [str(call.status) for call in calls.all()] == ["cancelled", "cancelled", "completed", "failed"]
+    assert not calls.in_progress
+    assert calls.finish() == ()
+
+
+def test_the_end_of_a_call_may_still_come_after_the_turn() -> None:
+    calls = ToolCalls()
+    calls.update(announced(status="in_progress"))
+    calls.finish()
+    assert calls.update(patched(status="completed")).status is ToolStatus.COMPLETED
+    assert not calls.in_progress
+
+
+def test_the_payload_that_was_longest_not_updated_goes_when_there_is_too_much() -> None:
+    calls = ToolCalls()
+    third = "x" * (MAX_PAYLOAD_BYTES // 3)
+    for call_id in ("a", "b"):
+        calls.update(announced(call_id, kind="edit", status="completed", rawInput=third))
+    calls.update(patched("a", rawOutput="recent"))
+    latest = calls.update(announced("c", kind="edit", rawInput=third))
+    kept = {call.id: call for call in calls.all()}
+    assert kept["a"].raw_input is not None
+    assert kept["b"] == ToolCall("b", "", ToolKind.EDIT, ToolStatus.COMPLETED)
+    assert kept["c"] == latest
+
+
+def test_a_payload_larger_than_the_bound_is_told_and_not_kept() -> None:
+    calls = ToolCalls()
+    call = calls.update(announced(locations=[{"path": "/a"}], rawInput="x" * (MAX_PAYLOAD_BYTES + 1)))
+    assert call.raw_input is not None
+    kept = calls.get("k")
+    assert kept is not None
+    assert kept.raw_input is None
+    assert kept.locations == ("/a",)  # the call is unfinished and may still ask for a permission
+
+
+def test_calls_go_when_even_their_locations_are_too_much() -> None:
+    calls = ToolCalls()
+    half = [{"path": "/" + "x" * (MAX_PAYLOAD_BYTES // 2)}]
+    for call_id in ("a", "b", "c"):
+        calls.update(announced(call_id, status="in_progress", locations=half))
+    assert [call.id for call in calls.all()] == ["c"]
+    assert calls.in_progress
+    calls.update(patched("c", status="completed"))
+    assert not calls.in_progress
+
+
+def test_the_number_of_calls_is_bounded() -> None:
+    calls = ToolCalls()
+    for number in range(MAX_CALLS + 5):
+        calls.update(announced(f"k{number}", status="in_progress", rawInput="x"))
+    assert len(calls) == MAX_CALLS
+    assert calls.get("k4") is None
+    assert calls.get("k5") is not None
+    for call in calls.all():
+        calls.update(patched(call.id, status="completed"))
+    assert not calls.in_progress
+
+
+def test_a_patch_is_weighed_by_what_it_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[object] = []
+
+    def weigh(value: object) -> int:
+        weighed.append(value)
+        return 1
+
+    monkeypatch.setattr(tool_calls, "json_bytes", weigh)
+    calls = ToolCalls()
+    calls.update(announced(**FULL))
+    weighed.clear()
+    calls.update(patched(status="completed"))
+    assert weighed == []
+    calls.update(patched(rawOutput="new"))
+    assert weighed == ["new"]
+
+
+def test_a_long_title_is_cut() -> None:
+    assert len(ToolCalls().update(announced(title="t" * 5000)).title) == MAX_TITLE_CHARACTERS
+
+
+def test_no_repr_shows_what_the_agent_said() -> None:
+    calls = ToolCalls()
+    call = calls.update(
+        announced("secret", title="secret", rawInput="secret", locations=[{"path": "secret"}])
+    )
+    assert "secret" not in repr([calls, call, plan_from({"entries": [GOOD | {"content": "secret"}]})])
+
+
+GOOD = {"content": "list files", "priority": "high", "status": "pending"}
+
+
+def test_a_plan_is_read_entry_by_entry_and_bad_ones_are_left_out() -> None:
+    bad: list[object] = [
+        None,
+        7,
+        "list",
+        {},
+        GOOD | {"content": None},
+        GOOD | {"priority": "urgent"},
+        GOOD | {"status": "done"},
+        GOOD | {"priority": ["high"]},
+        {"content": "x", "priority": "low"},
+    ]
+    plan = plan_from({"entries": [*bad, GOOD, GOOD | {"status": "in_progress", "priority": "low"}]})
+    assert plan == (PlanEntry("list files", "high", "pending"), PlanEntry("list files", "low", "in_progress"))
+
+
+@pytest.mark.parametrize("raw", [None, 7, [], {}, {"entries": None}, {"entries": {}}, {"entries": "x"}])
+def test_a_plan_that_cannot_be_read_is_empty(raw: object) -> None:
+    assert plan_from(raw) == ()
+
+
+def test_a_plan_is_bounded() -> None:
+    assert len(plan_from({"entries": [GOOD] * (MAX_PLAN_ENTRIES + 1)})) == MAX_PLAN_ENTRIES
+
+
+def test_usage_is_read() -> None:
+    raw = {"used": 812, "size": 200_000, "cost": {"amount": 0.01, "currency": "USD"}}
+    assert usage_from(raw) == Usage(812, 200_000, Cost(0.01, "USD"))
+    assert usage_from({"used": 0, "size": 2**64 - 1, "cost": None}) == Usage(0, 2**64 - 1, None)
+
+
+@pytest.mark.parametrize("number", [None, True, -1, 2**64, 1.5, "812", [], {}])
+def test_a_count_that_is_none_is_left_out(number: object) -> None:
+    assert usage_from({"used": number, "size": 5}) == Usage(None, 5)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        7,
+        [],
+        {},
+        {"amount": 1},
+        {"amount": None, "currency": "USD"},
+        {"amount": True, "currency": "USD"},
+        {"amount": "1", "currency": "USD"},
+        {"amount": math.inf, "currency": "USD"},
+        {"amount": math.nan, "currency": "USD"},
+        {"amount": 10**400, "currency": "USD"},
+        {"amount": 1, "currency": 7},
+    ],
+    ids=lambda cost: repr(cost)[:40],
+)
+def test_a_cost_that_cannot_be_read_is_left_out(cost: object) -> None:
+    assert usage_from({"used": 1, "size": 2, "cost": cost}) == Usage(1, 2)
