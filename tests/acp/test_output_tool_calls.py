@@ -252,6 +252,15 @@ def test_the_number_of_calls_is_bounded() -> None:
     assert not calls.in_progress
 
 
+def test_a_call_that_has_gone_takes_its_payload_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_calls, "MAX_CALLS", 2)
+    half = "x" * (MAX_PAYLOAD_BYTES // 2)
+    calls = ToolCalls()
+    for call_id in ("a", "b", "c", "d"):
+        calls.update(announced(call_id, status="completed", rawInput=half))
+    assert [(call.id, call.raw_input is None) for call in calls.all()] == [("c", True), ("d", False)]
+
+
 def test_a_patch_is_weighed_by_what_it_brings(monkeypatch: pytest.MonkeyPatch) -> None:
     weighed: list[object] = []
 
