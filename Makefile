@@ -1,0 +1,54 @@
+# Everything happens in a virtual environment inside this folder. Paths are relative, so that the folder may
+# lie anywhere, also where its name has a space.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+
+PROMPT ?= Say hello, and rename one thing.
+AGENT ?=
+export PROMPT
+
+.PHONY: help run test test-fast test-agents check format clean
+
+help:
+	@echo 'make run                     delegate a prompt to the bundled fake agent'
+	@echo 'make run AGENT="..." PROMPT="..."   the same with a real agent'
+	@echo 'make test                    all tests, those with real third-party agents last'
+	@echo 'make test-fast               all tests but those'
+	@echo 'make test-agents             only those'
+	@echo 'make check                   lint and strict types'
+
+run: $(VENV)/run.stamp
+	@$(PY) -m acp_subagent run --permission allow "$$PROMPT" $(if $(AGENT),-- $(AGENT))
+
+test: test-fast test-agents
+
+test-fast: $(VENV)/dev.stamp
+	$(PY) -m pytest -m "not agents" tests
+
+test-agents: $(VENV)/dev.stamp
+	$(PY) -m pytest -m agents tests/agents
+
+check: $(VENV)/dev.stamp
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/dev.stamp
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache dist build
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; say which with make PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: $(PY) pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[cli]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(PY) pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

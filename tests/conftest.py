@@ -1,0 +1,50 @@
+"""What holds for every test: nothing is left when it has ended."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+#: How long a descriptor or a child may still take to go after the end of a test.
+GONE_WITHIN_SECONDS = 5.0
+
+
+def children() -> set[int]:
+    """The numbers of this process's children, zombies included."""
+    pids: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        pids.update(int(pid) for pid in (task / "children").read_text().split())
+    return pids
+
+
+def pipes() -> set[str]:
+    """The pipes and sockets that this process holds."""
+    held = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{descriptor}")
+        except FileNotFoundError:  # the descriptor of the listing itself
+            continue
+        if target.startswith(("pipe:", "socket:")):
+            held.add(f"{descriptor} {target}")
+    return held
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """After each test: no child process and no open pipe that was not there before."""
+    children_before, pipes_before = children(), pipes()
+    yield
+    deadline = time.monotonic() + GONE_WITHIN_SECONDS
+    while children() - children_before or pipes() - pipes_before:
+        if time.monotonic() > deadline:
+            break
+        gc.collect()
+        time.sleep(0.01)  # bounded polling of the kernel; nothing announces the end of a descriptor
+    assert children() - children_before == set(), "the test left child processes"
+    assert pipes() - pipes_before == set(), "the test left open pipes"
