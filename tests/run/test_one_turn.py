@@ -13,8 +13,8 @@ from acp_subagent import (
     ImageBlock,
     Parent,
     PermissionDecision,
-    Rung,
     RunEnded,
+    Rung,
     RunStarted,
     SubagentAbortedError,
     SubagentStartError,
@@ -172,7 +172,7 @@ async def test_an_abort_during_the_start_reaps_the_child_and_sends_no_prompt(sta
     async with stage.service(scenario) as subagents:
 
         async def abort_when_asked() -> None:
-            while not ready.exists():
+            while not ready.exists():  # noqa: ASYNC110  the file is written by another process
                 await trio.sleep(0.01)
             abort.set()
 
