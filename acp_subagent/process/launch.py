@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Mapping
@@ -213,7 +214,8 @@ def _shebang(path: str) -> list[bytes]:
     first = _first_bytes(path)
     if not first.startswith(b"#!"):
         return []
-    return first[2:].split(b"\n")[0].split()
+    # Split as the kernel does: a carriage return is part of the interpreter's name.
+    return [word for word in re.split(rb"[ \t]", first[2:].split(b"\n")[0]) if word]
 
 
 def _first_bytes(path: str) -> bytes:

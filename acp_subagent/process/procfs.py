@@ -176,12 +176,17 @@ def signal_process(table: ProcessTable, process: Identity, signal_number: int) -
     except ProcessLookupError:
         return False
     except (OSError, AttributeError):
-        # No descriptor left, or no pidfd on this system: compare and signal at once, the next best.
-        return _is_same(table, process) and _signalled(os.kill, process.pid, signal_number)
-    try:
-        return _is_same(table, process) and _signalled(signal.pidfd_send_signal, handle, signal_number)
-    finally:
-        os.close(handle)
+        handle = None  # no descriptor left, or no pidfd on this system
+    if handle is not None:
+        try:
+            return _is_same(table, process) and _signalled(signal.pidfd_send_signal, handle, signal_number)
+        except OSError as error:
+            # It was the last descriptor, and none is left to compare with: let go of it and do without.
+            if error.errno not in _OUT_OF_DESCRIPTORS:
+                raise
+        finally:
+            os.close(handle)
+    return _is_same(table, process) and _signalled(os.kill, process.pid, signal_number)
 
 
 def signal_group(group: int, signal_number: int) -> bool:

@@ -133,7 +133,8 @@ class _Ladder:
 
     async def climb(self) -> ExitStatus | None:
         gone = False
-        self._tree.walk()  # the last moment at which some are still known by their parents
+        with suppress(OSError):  # without a descriptor to look with, the end of stdin comes first: it frees one
+            self._tree.walk()  # the last moment at which some are still known by their parents
         if self._leader.see_exit():
             self._leader.close_stdin()
             gone = await self._gone()
@@ -154,15 +155,18 @@ class _Ladder:
             return self._leader.reap()
 
     async def last_resort(self) -> TeardownReport:
-        """After an error of our own: kill what is known, without looking for more."""
+        """After an error of our own: the kill once more, or at least of what is known; then the reap."""
+        deadline = trio.current_time() + self._graces.kill_seconds
+        self._leader.close_stdin()
+        try:
+            await self._kill(deadline)
+        except Exception:  # noqa: BLE001  (the same error again, most likely)
+            with suppress(Exception):
+                self._tree.signal(signal.SIGKILL, self._tree.alive.values(), groups=True)
+        await self._leader_exits(deadline - trio.current_time(), lambda: False)
         with suppress(Exception):
-            self._tree.signal(signal.SIGKILL, self._tree.alive.values(), groups=True)
-        status = None
-        with suppress(Exception):
-            await self._leader_exits(self._graces.kill_seconds, lambda: False)
             self._tree.refresh()
-            status = self._leader.reap()
-        return self.report(status, failed=True)
+        return self.report(self._leader.reap(), failed=True)
 
     def report(self, status: ExitStatus | None, *, failed: bool) -> TeardownReport:
         return TeardownReport(
