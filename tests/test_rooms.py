@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,13 @@ def test_no_imports_go_in_circles() -> None:
 @pytest.mark.parametrize("name", SANS_IO)
 def test_a_sans_io_file_never_imports_trio(name: str) -> None:
     assert not [module for module in imports(PACKAGE / name) if module.split(".")[0] == "trio"]
+
+
+def test_the_sans_io_files_do_not_load_trio_by_way_of_others_either() -> None:
+    modules = [f"acp_subagent.{name.removesuffix('.py').replace('/', '.')}" for name in SANS_IO]
+    code = f"import sys, {', '.join(modules)}; sys.exit('trio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, timeout=60, check=False)
+    assert done.returncode == 0
 
 
 def test_only_one_file_knows_psutil_and_one_knows_jsonrpcclient() -> None:

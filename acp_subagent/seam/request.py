@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-
-import trio
+from typing import TYPE_CHECKING
 
 from acp_subagent.errors import ConfigurationError
 from acp_subagent.seam.content import PROMPT_BLOCKS, ContentBlock, TextBlock
+
+if TYPE_CHECKING:
+    # A name only: the pure files, which use the records of this room, never load trio.
+    import trio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ class SubagentRequest:
             raise ConfigurationError("SubagentRequest.deadlines must be a Deadlines.")
         if self.session is not None and not isinstance(self.session, SessionRef):
             raise ConfigurationError("SubagentRequest.session must be a SessionRef.")
-        if self.abort is not None and not isinstance(self.abort, trio.Event):
+        if self.abort is not None and not all(hasattr(self.abort, name) for name in ("is_set", "wait")):
             raise ConfigurationError("SubagentRequest.abort must be a trio.Event.")
 
     @property
