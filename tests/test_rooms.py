@@ -40,7 +40,6 @@ SANS_IO = [
     "acp/failure_table.py",
     "acp/output.py",
     "acp/tool_calls.py",
-    "acp/turn_record.py",
     "supervised/clock.py",
     "supervised/ending.py",
     "seam/diagnostic.py",
