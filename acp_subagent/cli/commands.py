@@ -1,0 +1,164 @@
+"""The arguments of the command line, read with click.
+
+Owns the options, their help, and that a mistake in them is one line on stderr and exit code 2. Nothing of the
+library is imported before a run really begins: `--help` and `--version` answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+class _RunCommand(click.Command):
+    """A command whose arguments end at the first `--`: what follows is the agent's command, as it stands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        command: tuple[str, ...] = ()
+        if "--" in args:
+            at = args.index("--")
+            args, command = args[:at], tuple(args[at + 1 :])
+            if not command:
+                raise click.UsageError("there is no command after --", ctx)
+        ctx.obj = command
+        return super().parse_args(ctx, args)
+
+
+def _name_and_value(
+    _ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    pairs = [value.partition("=") for value in values]
+    if any(not name or not equals for name, equals, _ in pairs):
+        # What was given is not repeated: it may be a secret without a name.
+        raise click.BadParameter("it takes NAME=VALUE")
+    return [(name, value) for name, _, value in pairs]
+
+
+def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        try:
+            number = version("acp-subagent")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        click.echo(f"acp-subagent {number}")
+        ctx.exit()
+
+
+_seconds = click.FloatRange(min=0, min_open=True)
+
+
+@click.group(
+    name="acp-subagent", no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Give a task to an agent that speaks the Agent Client Protocol (ACP)."""
+
+
+@cli.command(name="run", cls=_RunCommand)
+@click.argument("prompt", metavar="PROMPT [-- COMMAND [ARG ...]]")
+@click.option("--cwd", metavar="DIRECTORY", help="Working directory of the agent; default: this one.")
+@click.option(
+    "--env",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_name_and_value,
+    help="Set a variable for the agent; repeatable.",
+)
+@click.option(
+    "--pass-env",
+    metavar="NAME",
+    multiple=True,
+    help="Let a variable through that is held back because its name looks like a key; repeatable.",
+)
+@click.option(
+    "--permission",
+    type=click.Choice(["reject", "allow", "ask"]),
+    default="reject",
+    show_default=True,
+    help="Who decides when the agent asks for permission; `ask` asks on the terminal.",
+)
+@click.option(
+    "--startup-timeout", type=_seconds, metavar="SECONDS", help="For the agent to get ready; default: 120."
+)
+@click.option("--turn-timeout", type=_seconds, metavar="SECONDS", help="For the answer; default: no limit.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The answer as it streams, or one JSON object at the end.",
+)
+@click.option(
+    "--show-failure",
+    is_flag=True,
+    help="When the run fails, show its local detail too: the agent's own error, the end of its stderr, what "
+    "it wrote that was no message. It may reveal prompts, paths and keys; keep it out of shared logs.",
+)
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    prompt: str,
+    cwd: str | None,
+    env: list[tuple[str, str]],
+    pass_env: tuple[str, ...],
+    permission: str,
+    startup_timeout: float | None,
+    turn_timeout: float | None,
+    output_format: str,
+    show_failure: bool,
+) -> int:
+    """Give PROMPT to the agent that COMMAND starts and show its answer.
+
+    A PROMPT of - is read from standard input. Without a COMMAND the bundled fake agent answers. The answer
+    goes to standard output, everything else to standard error.
+
+    \b
+    Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 deadline,
+    4 session lost, 5 refused, 6 login needed, 7 token or turn limit,
+    8 processes survived, 130 interrupted. The first Ctrl-C, SIGTERM or SIGHUP
+    ends the run in order and keeps what was answered, a second one at once.
+    """
+    from acp_subagent.cli.run import Task  # noqa: PLC0415  start-up time: see above
+    from acp_subagent.cli.run import run as conduct  # noqa: PLC0415
+
+    task = Task(
+        prompt=None if prompt == "-" else prompt,
+        command=ctx.obj,
+        cwd=cwd,
+        env=tuple(env),
+        pass_env=pass_env,
+        permission=permission,
+        startup_timeout_seconds=startup_timeout,
+        turn_timeout_seconds=turn_timeout,
+        json=output_format == "json",
+        show_failure=show_failure,
+    )
+    return int(conduct(task))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer one command line; the exit code. Raises nothing for a wrong one."""
+    try:
+        return int(cli.main(list(arguments), prog_name="acp-subagent", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        where = "acp-subagent run" if "run" in arguments[:1] else "acp-subagent"
+        problem = " ".join(error.format_message().split())
+        click.echo(f"acp-subagent: {problem} (see {where} --help)", err=True)
+        return USAGE_ERROR
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
