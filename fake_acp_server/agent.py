@@ -129,18 +129,28 @@ class Agent:
         self.changed.notify_all()
 
     def _request(self, request_id: Any, method: str, params: Any) -> None:
+        params = {} if params is None else params
+        job = Job(self, method, request_id, params, None)
         try:
-            params = {} if params is None else params
-            session = self._checked(method, params)
+            job.session = self._checked(method, params)
         except RpcError as error:
-            self.refuse(request_id, error)
+            self._cannot_serve(job, error)
             return
-        job = Job(self, method, request_id, params, session)
         self.jobs[id_key(request_id)] = job
         if method == "session/prompt":
             turns.start(job)
         else:
             answers.start(job)
+
+    def _cannot_serve(self, job: Job, error: RpcError) -> None:
+        known = job.method in protocol.REQUIRED_PARAMS
+        key = {protocol.METHOD_NOT_FOUND: "unknown_method", protocol.NOT_FOUND: "unknown_session"}.get(
+            error.code
+        )
+        if key and self.scenario.answers(key) and known == (key == "unknown_session"):
+            answers.start_fallback(job, key)
+        else:
+            self.refuse(job.request_id, error)
 
     def _checked(self, method: str, params: Any) -> Session | None:
         """The session that a request names, if it does; ``RpcError`` when the request cannot be served."""

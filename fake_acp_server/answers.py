@@ -21,11 +21,23 @@ _SLOW_KEYS = ("delay_seconds", "before_answer", "after_answer", "raw")
 
 def start(job: Job) -> None:
     """Answer the request: at once where that takes no time, else beside the main thread."""
-    agent = job.agent
     key = METHOD_KEYS[job.method]
-    call = agent.calls.get(key, 0)
-    agent.calls[key] = call + 1
-    spec = agent.scenario.answer(key, call)
+    _start(job, key, _next_spec(job, key))
+
+
+def start_fallback(job: Job, key: str) -> None:
+    """Answer what cannot be served as the scenario says under ``unknown_session`` or ``unknown_method``."""
+    _start(job, key, _next_spec(job, key))
+
+
+def _next_spec(job: Job, key: str) -> dict[str, Any]:
+    call = job.agent.calls.get(key, 0)
+    job.agent.calls[key] = call + 1
+    return job.agent.scenario.answer(key, call)
+
+
+def _start(job: Job, key: str, spec: dict[str, Any]) -> None:
+    agent = job.agent
     slow = any(name in spec for name in _SLOW_KEYS) or (
         key == "session_close" and job.session and job.session.turn
     )
@@ -191,6 +203,8 @@ _DEFAULTS = {
     "session_delete": _empty,
     "session_set_mode": _set_mode,
     "session_set_config_option": _set_config_option,
+    "unknown_session": _empty,
+    "unknown_method": _empty,
 }
 
 

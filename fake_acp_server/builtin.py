@@ -1,4 +1,9 @@
-"""The built-in scenarios: names, purposes, and where they stand. Only what is asked for is loaded."""
+"""The built-in scenarios, found by name. The first word of a name says in which file it stands; only that is
+loaded.
+
+``start-``, ``session-``, ``end-``: how a run can end, stage by stage. ``wire-``, ``turn-``, ``process-``:
+habits of real agents, and what can go wrong with bytes, turns and processes. Anything else: good examples.
+"""
 
 from __future__ import annotations
 
@@ -6,73 +11,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEMO: dict[str, Any] = {
-    "name": "demo",
-    "purpose": "A short conversation: thought, plan, an edit that asks for permission, streamed answer",
-    "turns": [
-        [
-            {"thought": "Let me look at the request first."},
-            {
-                "plan": [
-                    {"content": "Understand the request", "priority": "high", "status": "completed"},
-                    {"content": "Edit the notes", "priority": "medium", "status": "in_progress"},
-                ]
-            },
-            {
-                "tool_call": {
-                    "title": "Edit notes.txt",
-                    "kind": "edit",
-                    "status": "pending",
-                    "locations": [{"path": "${cwd}/notes.txt", "line": 1}],
-                    "content": [
-                        {
-                            "type": "diff",
-                            "path": "${cwd}/notes.txt",
-                            "oldText": "draft\n",
-                            "newText": "final\n",
-                        }
-                    ],
-                }
-            },
-            {
-                "permission": {
-                    "tool_call": {"title": "Edit notes.txt", "kind": "edit"},
-                    "on": {
-                        "allow": [
-                            {"tool_call_update": {"status": "in_progress"}},
-                            {"tool_call_update": {"status": "completed"}},
-                        ],
-                        "reject": [{"tool_call_update": {"status": "failed"}}],
-                        "cancelled": [{"tool_call_update": {"status": "failed"}}],
-                    },
-                }
-            },
-            {
-                "text": {
-                    "chunks": ["Hello from the ", "fake agent. ", "You asked: ", "${prompt}"],
-                    "delay_seconds": 0.03,
-                }
-            },
-            {"update": {"sessionUpdate": "usage_update", "used": 812, "size": 200000}},
-            {"stop": "end_turn"},
-        ]
-    ],
+#: First word of a name -> module with those scenarios.
+_MODULES = {
+    "start": "builtin_outcomes",
+    "session": "builtin_outcomes",
+    "end": "builtin_outcomes",
+    "wire": "builtin_wire",
+    "turn": "builtin_turns",
+    "process": "builtin_process",
 }
-
-ECHO: dict[str, Any] = {
-    "name": "echo",
-    "purpose": "Answers every prompt with its own text, at once",
-    "turns": [[{"echo": "prompt"}]],
-}
-
-_HERE = {"demo": DEMO, "echo": ECHO}
+_BASICS = "builtin_basics"
 
 
 def find(name: str) -> dict[str, Any] | None:
     """The scenario of that name, or None."""
-    return _HERE.get(name)
+    return _load(_MODULES.get(name.partition("-")[0], _BASICS)).get(name)
+
+
+def everything() -> dict[str, dict[str, Any]]:
+    """Name -> scenario, of all of them, in the order of the list."""
+    modules = dict.fromkeys((_BASICS, *_MODULES.values()))
+    return {name: scenario for module in modules for name, scenario in _load(module).items()}
 
 
 def purposes() -> dict[str, str]:
     """Name -> one line of purpose, of all of them."""
-    return {name: scenario["purpose"] for name, scenario in _HERE.items()}
+    return {name: scenario["purpose"] for name, scenario in everything().items()}
+
+
+def _load(module: str) -> dict[str, dict[str, Any]]:
+    loaded = __import__(f"fake_acp_server.{module}", fromlist=["SCENARIOS"])
+    return {name: {"name": name, **scenario} for name, scenario in loaded.SCENARIOS.items()}

@@ -62,6 +62,14 @@ def start(spec: dict[str, Any]) -> None:
         child.wait()  # the starter is gone for good, no zombie points at the child
 
 
+def end_all() -> None:
+    """Kill and reap the children that were started and are still ours."""
+    for child in _started:
+        child.kill()
+        child.wait()
+    _started.clear()
+
+
 def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds: float) -> None:
     """Become a child of that kind; the script half."""
     deadline = time.monotonic() + seconds

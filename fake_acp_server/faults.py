@@ -55,7 +55,8 @@ def _raw_bytes(job: Job, spec: dict[str, Any]) -> bytes:
     if "bytes" in spec:
         return str(spec["bytes"]).encode("latin-1")
     if "json" in spec:
-        return encode_frame(job.expand(spec["json"]))
+        line = encode_frame(job.expand(spec["json"]))
+        return line if spec.get("newline", True) else line[:-1]
     return str(job.expand(spec["text"])).encode("utf-8", "surrogatepass")
 
 
@@ -215,7 +216,16 @@ def _child(job: Job, value: Any) -> None:
     from fake_acp_server import children
 
     spec = value if isinstance(value, dict) else {"kind": value}
-    children.start(job.expand(spec))
+    spec = job.expand(spec)
+    if str(spec.get("connect", "")).startswith("${"):
+        del spec["connect"]  # a built-in names a variable that nobody set: nobody wants to know
+    children.start(spec)
+
+
+def _end_children(job: Job, value: Any) -> None:
+    from fake_acp_server import children
+
+    children.end_all()
 
 
 def start_launcher(kind: str) -> None:
@@ -249,4 +259,5 @@ STEPS: dict[str, Callable[[Job, Any], None]] = {
     "count_term": _count_term,
     "wait_socket": _wait_socket,
     "child": _child,
+    "end_children": _end_children,
 }

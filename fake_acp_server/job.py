@@ -50,6 +50,8 @@ class Job:
         self.cancel_handled = False
         self.request_cancelled = False
         self.messages = 0
+        #: Results that steps saved, by name, for ``${name.key}``.
+        self.saved: dict[str, Any] = {}
 
     # What steps use
 
@@ -153,4 +155,8 @@ class Job:
             return protocol.prompt_text(self.params.get("prompt") or [])
         if name == "method":
             return self.method
+        saved, _, key = name.partition(".")
+        if saved in self.saved:
+            value = self.saved[saved]
+            return value.get(key) if key and isinstance(value, dict) else value
         return self.agent.names(name)

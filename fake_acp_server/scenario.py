@@ -35,10 +35,14 @@ STEP_KEYS: dict[str, frozenset[str] | None] = {
         "tool_call": None,
         "tool_call_update": None,
         "permission": "tool_call options on wait session_id id interrupted_by_cancel timeout_seconds",
-        "request": "method params id on wait timeout_seconds",
+        "request": "method params id on wait save timeout_seconds",
+        "read_file": "path line limit save on",
+        "write_file": "path text on",
+        "terminal": "command args cwd env output_byte_limit kill save on",
+        "elicit": "message schema url elicitation_id save on",
         "notify": "method params",
         "frame": None,
-        "raw": "bytes text base64 json repeat split delay_seconds",
+        "raw": "bytes text base64 json newline repeat split delay_seconds",
         "stderr": "text repeat newline",
         "sleep": None,
         "wait_cancel": "timeout_seconds",
@@ -58,6 +62,7 @@ STEP_KEYS: dict[str, frozenset[str] | None] = {
         "start_reading": None,
         "exec": None,
         "child": "kind connect ignore_term environment seconds every_seconds wait",
+        "end_children": None,
         "ignore_eof": None,
         "ignore_term": None,
         "count_term": "path exit_after",
@@ -82,8 +87,14 @@ ANSWER_KEYS = frozenset(
     )
 )
 
+#: Answers to what cannot be served, for agents that do not answer with an error there.
+FALLBACK_ANSWERS = ("unknown_session", "unknown_method")
+
 #: Steps that hold further steps: step name -> the key that holds a list of them (``on``: a mapping of lists).
-_NESTED = {"permission": "on", "request": "on", "repeat": "steps", "on_eof": "steps"}
+_NESTED = {
+    **dict.fromkeys(("permission", "request", "read_file", "write_file", "terminal", "elicit"), "on"),
+    **dict.fromkeys(("repeat", "on_eof"), "steps"),
+}
 
 ID_STYLES = ("int", "string", "uuid")
 CANCEL_WORDS = ("cancelled", "ignore", "silent", "end_turn", "error", "exit", "flood")
@@ -97,8 +108,7 @@ class Scenario:
     KEYS = (
         "name", "purpose", "start", "capabilities", "auth_methods", "agent_info", "history", "ids",
         "session_id", "turns", "on_cancel", "on_eof", "second_prompt", "launcher", "life_socket",
-        "lifetime_seconds",
-        *ANSWER_METHODS,
+        "lifetime_seconds", *ANSWER_METHODS, *FALLBACK_ANSWERS,
     )  # fmt: skip
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -119,7 +129,11 @@ class Scenario:
         self.launcher: str | None = data.get("launcher")
         self.life_socket: str | None = data.get("life_socket")
         self.lifetime_seconds: float = data.get("lifetime_seconds", 600.0)
-        self._answers = {key: data[key] for key in ANSWER_METHODS if key in data}
+        self._answers = {key: data[key] for key in (*ANSWER_METHODS, *FALLBACK_ANSWERS) if key in data}
+
+    def answers(self, key: str) -> bool:
+        """Whether the scenario says anything about the answer."""
+        return key in self._answers
 
     def answer(self, key: str, call: int) -> dict[str, Any]:
         """What the scenario says about the ``call``-th (from 0) call of a method; the last one repeats."""
@@ -198,7 +212,7 @@ def check(data: Any) -> None:
         raise ScenarioError("turns must be a list of lists of steps, and not be empty")
     for index, turn in enumerate(turns):
         _steps(turn, f"turns[{index}]")
-    for key in ANSWER_METHODS:
+    for key in (*ANSWER_METHODS, *FALLBACK_ANSWERS):
         for answer in _listed(data.get(key, {})):
             _answer(answer, key)
     _word(data.get("ids", "int"), ID_STYLES, "ids")

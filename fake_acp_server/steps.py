@@ -44,7 +44,11 @@ def _action(name: str) -> Callable[[Job, Any], None]:
         return STEPS[name]
     from fake_acp_server import faults
 
-    return faults.STEPS[name]
+    if name in faults.STEPS:
+        return faults.STEPS[name]
+    from fake_acp_server import client_steps
+
+    return client_steps.STEPS[name]
 
 
 # Saying something
@@ -184,13 +188,20 @@ def _permission_branches(frame: dict[str, Any] | None, options: list[Any]) -> li
     return ["not_offered", "reject"]
 
 
-def _request(job: Job, value: Any) -> None:
+def ask(job: Job, value: Any) -> str:
+    """Send a request, wait for the answer, save it if so wanted; the name of the branch that it takes."""
     request_id = job.agent.request(value["method"], job.expand(value.get("params", {})), value.get("id"))
     if not value.get("wait", True):
-        return
+        return "sent"
     frame = job.wait_for_answer(request_id, value.get("timeout_seconds"), patient=False)
     branch = "timeout" if frame is None else "error" if "error" in frame else "result"
-    run(job, value.get("on", {}).get(branch, []))
+    if frame and value.get("save"):
+        job.saved[value["save"]] = frame.get(branch)
+    return branch
+
+
+def _request(job: Job, value: Any) -> None:
+    run(job, value.get("on", {}).get(ask(job, value), []))
 
 
 def _wait_requests(job: Job, value: Any) -> None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,10 @@ class Fake:
             stderr=subprocess.PIPE,
             bufsize=0,
         )
+        # Drained all the time, as a client must.
+        self._stderr = b""
+        self._drain = threading.Thread(target=self._read_stderr)
+        self._drain.start()
         self._checker = checker
         self._buffer = b""
         self._id = 0
@@ -64,9 +69,10 @@ class Fake:
     ) -> None:
         self.process.kill()
         self.process.wait(BOUND_SECONDS)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 pipe.close()
+        self._drain.join(BOUND_SECONDS)
 
     # Writing
 
@@ -128,6 +134,11 @@ class Fake:
         self.seen.append(frame)
         return frame
 
+    def judge(self, frame: dict[str, Any]) -> None:
+        """Judge a frame that was read in another way."""
+        if self._checker:
+            self._checker.check(AGENT, frame)
+
     def read_until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Read frames until one is wanted, and return that."""
         while True:
@@ -185,8 +196,14 @@ class Fake:
 
     def stderr(self) -> bytes:
         """Everything the fake wrote to stderr; waits for the end of that stream."""
+        self._drain.join(BOUND_SECONDS)
+        return self._stderr
+
+    def _read_stderr(self) -> None:
         assert self.process.stderr
-        return self.process.stderr.read()
+        with self.process.stderr as pipe:
+            while data := pipe.read(1 << 16):
+                self._stderr += data
 
 
 class LifeSocket:

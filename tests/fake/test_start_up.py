@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
-import time
 
-from tests.fake.driver import REPOSITORY, Fake, fake_command
+from tests.fake.driver import REPOSITORY, fake_command
 
-#: The promise: how much later than a bare Python's end the first answer may come.
+#: The promise: how much more a start with its first answer may cost than a bare start of Python.
 ALLOWED_SECONDS = 0.060
 
-
-def bare_start_seconds() -> float:
-    """One start and end of a Python that does nothing."""
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return time.perf_counter() - begun
+INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 
 
-def first_answer_seconds() -> float:
-    """One start of the fake, until its first answer is there."""
-    begun = time.perf_counter()
-    with Fake("demo") as fake:
-        fake.call("initialize", {"protocolVersion": 1})
-        return time.perf_counter() - begun
+def processor_seconds(*command: str) -> float:
+    """What one run of a command that is given an ``initialize`` and no more costs the processor."""
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdin
+    assert process.stdout
+    with process.stdin, process.stdout:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(INITIALIZE)
+        process.stdin.close()
+        process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
 
 
-def test_the_first_answer_comes_within_60_ms_of_a_bare_start() -> None:
-    # The best of several: what the machine does beside us is not what is measured.
-    first_answer_seconds()
-    best_bare, best_fake = float("inf"), float("inf")
-    for _ in range(30):
-        best_bare = min(best_bare, bare_start_seconds())
-        best_fake = min(best_fake, first_answer_seconds())
-        if best_fake - best_bare < ALLOWED_SECONDS:
+def test_the_first_answer_costs_at_most_60_ms_more_than_a_bare_start() -> None:
+    # Processor time, the best of several: a start waits for nothing, and what else the machine does is not
+    # measured.
+    processor_seconds(*fake_command())
+    bare, fake = [], []
+    for _ in range(20):
+        bare.append(processor_seconds(sys.executable, "-c", "pass"))
+        fake.append(processor_seconds(*fake_command("--scenario", "demo")))
+        if min(fake) - min(bare) < ALLOWED_SECONDS:
             return
-    raise AssertionError(f"bare {best_bare:.3f} s, first answer {best_fake:.3f} s")
+    raise AssertionError(f"bare {min(bare):.3f} s, with the first answer {min(fake):.3f} s")
 
 
 def test_a_conversation_loads_nothing_but_the_standard_library() -> None:

@@ -32,6 +32,10 @@ _RANGES = {
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
+#: How many accepted values are remembered, and how long each may be.
+_REMEMBERED = 10_000
+_SHORT = 2_000
+
 #: Errors that may go without the id of a request, because it could not be read.
 _IDLESS_CODES = (-32700, -32600)
 
@@ -59,6 +63,8 @@ class FrameChecker:
         self._definitions = {name: _closed(body, schema["$defs"]) for name, body in schema["$defs"].items()}
         self._names = _by_method(schema["$defs"])
         self._validators: dict[str, Any] = {}
+        #: Values that were judged and are right: a stream repeats itself, and judging is slow.
+        self._accepted: set[tuple[str, str]] = set()
         self._open: dict[tuple[str, str, Any], str] = {}
 
     def check(self, direction: str, frame: Any) -> None:
@@ -122,6 +128,9 @@ class FrameChecker:
             self._validate(name, frame["result"], f"result of {method}")
 
     def _validate(self, name: str, value: Any, what: str) -> None:
+        seen = (name, json.dumps(value, default=repr))
+        if seen in self._accepted:
+            return
         if name not in self._validators:
             root = {"$ref": f"#/$defs/{name}", "unevaluatedProperties": False, "$defs": self._definitions}
             if name == "Error":
@@ -133,6 +142,8 @@ class FrameChecker:
             raise AssertionError(f"{what}{place}: {error.message[:500]}")
         if name == "Error":
             _only(value, {"code", "message", "data"})
+        if len(self._accepted) < _REMEMBERED and len(seen[1]) < _SHORT:
+            self._accepted.add(seen)
 
 
 def _by_method(definitions: dict[str, Any]) -> dict[tuple[str, str, str], str]:
