@@ -83,6 +83,9 @@ class AcpConfig(BaseModel):
     event_buffer_events: _Count = 4096  #: events that a subscription may be behind
     subscriber_stall_seconds: _Seconds = 30.0  #: how long a subscription may hold up the reader
     stderr_tail_bytes: _Count = 64 * 1024  #: what is kept of the child's stderr
+    #: A file to which every frame of both sides is appended, see `wire.log`; made with mode 0600. It holds
+    #: prompts, answers, file contents and every secret that the two sides tell each other. None: no log
+    wire_log: str | None = Field(default=None, min_length=1, repr=False)
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -94,7 +97,7 @@ class AcpConfig(BaseModel):
         # Outside the block: the foreign exception is no context of ours.
         raise ConfigurationError(message)
 
-    @field_validator("cwd", mode="before")
+    @field_validator("cwd", "wire_log", mode="before")
     @classmethod
     def _absolute(cls, value: object) -> object:
         if isinstance(value, (str, os.PathLike)):

@@ -96,6 +96,7 @@ class AcpProvider:
                 ),
                 startup_ends_at=startup_ends_at,
                 settle_grace_seconds=config.settle_grace_seconds,
+                wire_log=config.wire_log,
             ),
         )
         run = ResumableRun(chain, turn, owner=True, next_turn=next_turn, announce=context.announce)

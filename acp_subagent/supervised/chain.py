@@ -35,6 +35,7 @@ from acp_subagent.supervised.reporting import describe, start_error, teardown_er
 from acp_subagent.supervised.stderr import StderrLines
 from acp_subagent.supervised.turn import Turn, TurnSettings, needs_observation, silence
 from acp_subagent.wire.connection import Connection, WireLimits
+from acp_subagent.wire.log import WireLog
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class ChainSettings:
     wire: WireLimits
     startup_ends_at: float  #: on trio's clock; `inf` for no limit
     settle_grace_seconds: float
+    wire_log: str | None = None  #: absolute path of the log of every frame; None for no log
 
 
 class Chain:
@@ -70,6 +72,7 @@ class Chain:
         self._nursery: trio.Nursery | None = None
         self._connection: Connection | None = None
         self._child: Child | None = None
+        self._wire_log: WireLog | None = None
         self._startup_scope = trio.CancelScope(deadline=settings.startup_ends_at)
         self._hurry_scope = trio.CancelScope()
         self._hurry = trio.Event()
@@ -158,6 +161,8 @@ class Chain:
                 self._begin(self.turn)
                 await self._ladder_wanted.wait()
             await self._tear_down()
+            if self._wire_log is not None:
+                self._wire_log.close()
             nursery.cancel_scope.cancel()
 
     async def _start(self) -> bool:
@@ -199,8 +204,15 @@ class Chain:
         self._child = child = await host.spawn(self._launch, self._nursery, on_stderr=stderr.feed)
         self.conversation.advance(LifeEvent.PROCESS_SPAWNED)
         self._timed("spawn")
+        if self._settings.wire_log is not None:
+            self._wire_log = WireLog(self._settings.wire_log, child=child.pid)
         self._connection = connection = Connection(
-            child.stdout, child.stdin, self.conversation, self._settings.wire, before_read=self
+            child.stdout,
+            child.stdin,
+            self.conversation,
+            self._settings.wire,
+            tap=None if self._wire_log is None else self._wire_log.tap,
+            before_read=self,
         )
         for task in (
             connection.read,
