@@ -38,15 +38,15 @@ class FrameBuffer:
         tail = lines.pop()
         may_pass_cap = self._tail_bytes + len(data) > self._max_frame_bytes
         if lines:
-            may_have_return = b"\r" in data
             if self._tail_bytes:
-                # Its `\r` may have come with an earlier piece.
-                may_have_return = True
                 lines[0] = self._take_tail(lines[0])
             if may_pass_cap:
                 lines = self._lines_within_cap(lines)
-            if may_have_return:
+            if b"\r" in data:
                 lines = [line.removesuffix(b"\r") for line in lines]
+            elif lines:
+                # Only the first line began in an earlier piece, which may have ended in its `\r`.
+                lines[0] = lines[0].removesuffix(b"\r")
             lines = list(filter(None, lines))
         if not self.too_large and tail:
             self._keep_tail(tail)

@@ -186,17 +186,17 @@ class Peer:
                 message = from_json(line)
             except ValueError:
                 message = self._repaired(line)
-            if type(message) is dict:
-                # The usual frame, a notification, takes the short way; `_handle` knows all of them.
-                method = message.get("method")
-                if type(method) is str and "id" not in message:
-                    params = message.get("params")
-                    if type(params) is dict:
-                        counters.frames += 1
-                        on_notification(method, params)
-                        continue
-                if self._handle(message):
-                    continue
+            try:
+                method, params = message["method"], message["params"]
+            except (KeyError, TypeError):
+                method = params = None  # an answer, a call without params, or no object at all
+            # The usual frame, a notification, takes the short way; `_handle` knows all of them.
+            if type(method) is str and type(params) is dict and "id" not in message:
+                counters.frames += 1
+                on_notification(method, params)
+                continue
+            if type(message) is dict and self._handle(message):
+                continue
             self._note_noise(line)
             if self.never_spoke:
                 return
