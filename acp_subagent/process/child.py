@@ -127,16 +127,8 @@ class Child:
 
     def see_exit(self) -> bool:
         """Look whether it has exited, without reaping it; sets `exited` and `exit_status`."""
-        if not self.exited.is_set():
-            try:
-                facts = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                # Somebody else in this program has collected it: gone, and nobody can say how.
-                self.exited.set()
-            else:
-                if facts is not None:
-                    self.exit_status = exit_status(facts.si_code, facts.si_status)
-                    self.exited.set()
+        if not self.exited.is_set() and self._has_exited():
+            self.exited.set()
         return self.exited.is_set()
 
     def close_stdin(self) -> None:
@@ -146,8 +138,23 @@ class Child:
     def reap(self) -> ExitStatus | None:
         """Collect the exit, if there is one to collect."""
         if self.exited.is_set():
-            self._process.poll()
+            code = self._process.poll()
+            if not hasattr(os, "waitid") and code is not None:
+                self.exit_status = ExitStatus(code=code) if code >= 0 else ExitStatus(signal=-code)
         return self.exit_status
+
+    def _has_exited(self) -> bool:
+        if not hasattr(os, "waitid"):
+            # How it ended is then known at the reap.
+            return not self._tree.is_alive(self.pid)
+        try:
+            facts = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            # Somebody else in this program has collected it: gone, and nobody can say how.
+            return True
+        if facts is not None:
+            self.exit_status = exit_status(facts.si_code, facts.si_status)
+        return facts is not None
 
     async def _end_tree(self) -> None:
         graces = Graces(

@@ -45,6 +45,11 @@ class ProcessHost:
         self._scans = Scans(self._census)
         self._watchdog = Watchdog(service_id, since=self._census.table.now()) if watchdog else None
 
+    @property
+    def watchdog_pid(self) -> int | None:
+        """The pid of the watchdog; None before the first spawn, and without a watchdog."""
+        return self._watchdog.pid if self._watchdog is not None else None
+
     async def spawn(
         self,
         spec: LaunchSpec,

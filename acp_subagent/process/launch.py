@@ -182,7 +182,7 @@ def _strings_fault(spec: LaunchSpec) -> SpawnFault | None:
         if "\0" in text:
             return SpawnFault.NUL_BYTE
         if len(text) * 4 > _LONGEST_STRING_BYTES and sys.platform == "linux":
-            if len(text.encode(errors="surrogateescape")) > _LONGEST_STRING_BYTES:
+            if len(text.encode(errors="surrogatepass")) > _LONGEST_STRING_BYTES:
                 return SpawnFault.ARGUMENTS_TOO_LONG
     return None
 

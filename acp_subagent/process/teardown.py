@@ -133,7 +133,9 @@ class _Ladder:
 
     async def climb(self) -> ExitStatus | None:
         gone = False
-        with suppress(OSError):  # without a descriptor to look with, the end of stdin comes first: it frees one
+        with suppress(
+            OSError
+        ):  # without a descriptor to look with, the end of stdin comes first: it frees one
             self._tree.walk()  # the last moment at which some are still known by their parents
         if self._leader.see_exit():
             self._leader.close_stdin()

@@ -61,6 +61,9 @@ class Tree:
         self._since_look = since_look
         self._own_session = os.getsid(0)
         self._permanent_session = leader.session if leader else None
+        self._leader_pid = leader.pid if leader else None
+        # Dead members that are ours to reap: this program is an init, or has asked to be given orphans.
+        self._adopted: set[Identity] = set()
         # Each session of the tree, and when its first process started (None: that one was gone already).
         self._sessions: dict[int, int | None] = {}
         #: living members as last seen, by pid
@@ -117,6 +120,11 @@ class Tree:
             if facts is None or facts.start != remembered.start:
                 self._counted.discard(remembered.identity)
 
+    def is_alive(self, pid: int) -> bool:
+        """Whether the process of that number lives; for a child of ours that is not reaped yet."""
+        facts = self._table.facts(pid)
+        return facts is not None and facts.alive
+
     def any_alive(self, among: Callable[[ProcessFacts], bool] = lambda _: True) -> bool:
         """Whether one of the members last seen still lives; stops at the first that does."""
         for remembered in self.alive.values():
@@ -137,7 +145,13 @@ class Tree:
         )
 
     def release(self) -> None:
-        """Give up the claim on the sessions of this tree; the last step."""
+        """The last step: reap what this program has inherited of the tree, and give up its sessions."""
+        for process in self._adopted:
+            facts = self._table.facts(process.pid)
+            if facts is not None and facts.identity == process and not facts.alive:
+                with suppress(ChildProcessError):
+                    os.waitpid(process.pid, os.WNOHANG)
+        self._adopted.clear()
         for session in self._sessions:
             self.census.disclaim(session, self)
         self._sessions.clear()
@@ -196,6 +210,8 @@ class Tree:
                 self.alive[facts.pid] = facts
             else:
                 self.alive.pop(facts.pid, None)
+                if facts.parent == os.getpid() and facts.pid != self._leader_pid:
+                    self._adopted.add(facts.identity)
             if facts.session not in (0, self._own_session) and facts.session not in self._sessions:
                 first = facts if facts.pid == facts.session else self._table.facts(facts.session)
                 self._sessions[facts.session] = first.start if first is not None else None

@@ -65,14 +65,11 @@ class Actor:
         for name in names:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
 
-    def default(self, *names: str) -> None:
-        for name in names:
-            signal.signal(signal.Signals[name], signal.SIG_DFL)
-
     def on_term(self, steps: list[Any]) -> None:
         """Go on with these steps when SIGTERM comes, then exit."""
 
         def handle(*_: object) -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what is forked now does not do the same again
             self.act(steps)
             os._exit(0)
 

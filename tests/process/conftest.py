@@ -16,7 +16,7 @@ from tests.process.stage import Stage, open_descriptors, our_children
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
-    """A stage without a watchdog. Afterwards no child, no descriptor and nothing with the cookie may be left."""
+    """A stage without a watchdog; afterwards no child, no descriptor, nothing with the cookie may be left."""
     children, descriptors = our_children(), len(open_descriptors())
     service_id = secrets.token_hex(4)
     with tempfile.TemporaryDirectory() as directory:  # short: a socket's path has room for 107 bytes

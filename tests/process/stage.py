@@ -1,7 +1,7 @@
 """The stage for tests with real children: spawning actors, calling the roll, and proofs of life and death.
 
-Life and death are told by the kernel alone: every actor that calls in is known by the credentials of its socket,
-and watched through a pidfd, which becomes readable when the process is dead, a zombie included.
+Life and death are told by the kernel alone: every actor that calls in is known by the credentials of its
+socket, and watched through a pidfd, which becomes readable when the process is dead, a zombie included.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ class Stage:
         self.roll = Roll(str(directory / "roll"))
         self.children: list[Child] = []
 
-    def spec(self, *steps: Any, eof: float = 5, term: float = 5, kill: float = 5, **changes: Any) -> LaunchSpec:
+    def spec(
+        self, *steps: Any, eof: float = 5, term: float = 5, kill: float = 5, **changes: Any
+    ) -> LaunchSpec:
         """An actor that takes these steps; the graces are bounds that no passing test waits for."""
         return launch(
             sys.executable,
@@ -135,8 +138,23 @@ def launch(command: str, *args: str, **changes: Any) -> LaunchSpec:
     return LaunchSpec(**{**values, **changes})
 
 
+async def until(condition: Callable[[], bool], *, within_seconds: float = 5) -> None:
+    """Wait for something of which nobody tells us."""
+    with trio.fail_after(within_seconds):
+        while not condition():  # noqa: ASYNC110  (the kernel sets no event for it)
+            await trio.sleep(0.01)
+
+
+@contextmanager
+def stranger(roll: Roll) -> Iterator[int]:
+    """A process in a session of its own that has nothing to do with any tree; its pid."""
+    program = [sys.executable, "-I", "-S", str(ACTOR), roll.path, '["call", "until_eof"]']
+    with subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True, env={}) as process:
+        yield process.pid
+
+
 def carriers(service_id: str) -> list[int]:
-    """The pids of all living processes that carry the cookie of a service, looked up without the code under test."""
+    """The pids of all living processes with a service's cookie, looked up without the code under test."""
     mark = f"/{service_id}.".encode()
     found = []
     for entry in Path("/proc").iterdir():

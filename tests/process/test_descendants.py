@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import trio
 
 from acp_subagent.process.procfs import ProcTable
 from acp_subagent.seam.activity import ExitStatus, Rung
-from tests.process.stage import Stage, launch
+from tests.process.stage import Stage, launch, our_children, stranger, until
 
 #: name -> the leader's steps until it rests, and how many processes then call in
 TREES: dict[str, tuple[list[Any], int]] = {
@@ -33,7 +35,10 @@ TREES: dict[str, tuple[list[Any], int]] = {
         2,
     ),
     "a leader without its first thread": (["call", "thread_outlives_main"], 1),
-    "a crowd": ([["crowd", 20, ["setsid", "call", ["crowd", 2, ["setsid", "call", "rest"]], "rest"]], "call"], 61),
+    "a crowd": (
+        [["crowd", 20, ["setsid", "call", ["crowd", 2, ["setsid", "call", "rest"]], "rest"]], "call"],
+        61,
+    ),
 }
 
 
@@ -84,9 +89,7 @@ async def test_a_process_that_nothing_marks_is_remembered_from_when_its_parent_l
     unmarked = ["fork", ["setsid", ["exec", "cleared"], "call", "rest"]]
     child = await stage.spawn(["fork", [unmarked, "call", ["nap", 1.0], ["exit", 0]]], "call", "until_eof")
     await stage.roll.wait_for(3)
-    with trio.fail_after(5):
-        while len(stage.roll.living) == 3:
-            await trio.sleep(0.01)
+    await until(lambda: len(stage.roll.living) < 3)
 
     report = await child.end_tree()
 
@@ -139,35 +142,45 @@ async def test_a_relay_that_makes_a_session_for_each_link_dies(stage: Stage) -> 
     assert stage.carriers() == []
 
 
+async def test_orphans_that_this_program_inherits_are_reaped(stage: Stage) -> None:
+    """As for a program that is the first process of a container."""
+    with inheriting_orphans():
+        child = await stage.spawn(*TREES["a daemon"][0], "until_eof")
+        await stage.roll.wait_for(2)
+
+        report = await child.end_tree()
+
+        assert report.survivors == 0
+        assert our_children() == set()
+
+
 async def test_strangers_in_new_sessions_are_not_touched(stage: Stage) -> None:
     child = await stage.spawn("call", "rest", eof=0.05)
     other = await stage.spawn("call", "until_eof")
-    program = [sys.executable, *stage.spec("call", "until_eof").args]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True, env={}) as stranger:
+    with stranger(stage.roll) as pid:
         await stage.roll.wait_for(3)
 
         report = await child.end_tree()
 
         assert report.processes_found == 1
-        assert sorted(stage.roll.living) == sorted([other.pid, stranger.pid])
+        assert sorted(stage.roll.living) == sorted([other.pid, pid])
 
 
 async def test_a_stranger_with_the_number_of_a_member_is_not_signalled(stage: Stage) -> None:
     """The member's number is given to a stranger: shown by a substituted start time."""
     child = await stage.spawn("call", "until_eof")
-    program = [sys.executable, *stage.spec("call", "until_eof").args]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, start_new_session=True, env={}) as stranger:
+    with stranger(stage.roll) as pid:
         await stage.roll.wait_for(2)
-        facts = ProcTable().facts(stranger.pid)
+        facts = ProcTable().facts(pid)
         assert facts is not None
         members = child._tree.alive
-        members[stranger.pid] = facts._replace(start=facts.start - 1)
+        members[pid] = facts._replace(start=facts.start - 1)
 
         for number in (signal.SIGTERM, signal.SIGKILL):
-            child._tree.signal(number, [members[stranger.pid]])
+            child._tree.signal(number, [members[pid]])
         report = await child.end_tree()
 
-        assert stage.roll.living == [stranger.pid]
+        assert stage.roll.living == [pid]
         assert report.survivors == 0
 
 
@@ -186,6 +199,16 @@ async def test_the_outer_host_finds_what_the_child_of_an_inner_host_left_behind(
     assert stage.roll.living == []
     assert report.survivors == 0
     assert report.processes_found >= 3
+
+
+@contextmanager
+def inheriting_orphans() -> Iterator[None]:
+    set_child_subreaper = 36
+    ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).prctl(set_child_subreaper, 0, 0, 0, 0)
 
 
 #: a host of its own that dies without looking after its child

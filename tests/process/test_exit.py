@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from acp_subagent.process.child import exit_status
+from acp_subagent.process.procfs import ProcTable
 from acp_subagent.seam.activity import ExitStatus
 from tests.process.stage import Stage
 
@@ -51,17 +52,17 @@ async def test_an_exit_is_seen_and_the_process_not_reaped_before_the_ladder(stag
     with trio.fail_after(5):
         await child.exited.wait()
 
-    still_there = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    facts = ProcTable().facts(child.pid)
 
-    assert still_there is not None
-    assert still_there.si_status == 4
+    assert facts is not None
+    assert facts.state == "Z"
 
 
 async def test_an_exit_that_somebody_else_collected_is_an_exit_of_unknown_kind(stage: Stage) -> None:
     child = await stage.spawn("call", "until_eof")
     await stage.roll.wait_for(1)
     os.kill(child.pid, signal.SIGKILL)
-    os.waitpid(child.pid, 0)
+    collect(child.pid)
 
     report = await child.end_tree()
 
@@ -69,6 +70,10 @@ async def test_an_exit_that_somebody_else_collected_is_an_exit_of_unknown_kind(s
     assert report.exit_status is None
     assert report.survivors == 0
     assert not report.clean
+
+
+def collect(pid: int) -> None:
+    os.waitpid(pid, 0)
 
 
 async def test_the_exit_is_seen_where_the_system_has_no_pidfd(
@@ -83,6 +88,21 @@ async def test_the_exit_is_seen_where_the_system_has_no_pidfd(
 
     assert report.exit_status == ExitStatus(code=9)
     assert report.survivors == 0
+
+
+async def test_the_exit_is_told_where_the_system_has_no_waitid(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.delattr(os, "waitid")
+        exiting = await stage.spawn(["exit", 9])
+        killed = await stage.spawn(["raise_signal", "KILL"])
+        with trio.fail_after(5):
+            await exiting.exited.wait()
+            await killed.exited.wait()
+        reports = [await exiting.end_tree(), await killed.end_tree()]
+
+    assert [report.exit_status for report in reports] == [ExitStatus(code=9), ExitStatus(signal=9)]
 
 
 async def test_a_crash_beside_the_end_of_stdin_is_told_as_the_crash(stage: Stage) -> None:

@@ -83,7 +83,7 @@ async def test_an_agent_that_had_exited_before_needs_no_rung_but_the_reap(stage:
 
 
 async def test_a_process_started_to_clean_up_is_told_as_well_when_the_others_have_ended(stage: Stage) -> None:
-    clean_up = [["default", "SIGTERM"], "setsid", "call", "rest"]
+    clean_up = ["setsid", "call", "rest"]
     child = await stage.spawn(["on_term", [["fork", clean_up]]], "call", "until_eof", "rest", eof=0.05)
     await stage.roll.wait_for(1)
 

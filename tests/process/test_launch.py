@@ -160,7 +160,9 @@ class TestChecking:
         program(tmp_path, "bin/node-4711")
         check_launch(launch(script, environment={"PATH": f"{tmp_path}/bin"}))
 
-    @pytest.mark.parametrize("line", ["#!/usr/bin/env -i X=1 nothing", "#!/usr/bin/env X=1 nothing", "#!", "#! "])
+    @pytest.mark.parametrize(
+        "line", ["#!/usr/bin/env -i X=1 nothing", "#!/usr/bin/env X=1 nothing", "#!", "#! "]
+    )
     def test_a_first_line_that_is_not_plain_is_left_to_the_system(self, line: str, tmp_path: Path) -> None:
         check_launch(launch(program(tmp_path, "script", line + "\n")))
 

@@ -67,9 +67,7 @@ class Scene:
 
     def spawn(self, pid: int, element: str) -> Tree:
         leader = self.table.add(pid, cookie=element.rstrip("/").encode())
-        return Tree(
-            self.census, element=element, since=50, since_look=self.census.looks, leader=leader
-        )
+        return Tree(self.census, element=element, since=50, since_look=self.census.looks, leader=leader)
 
     def members(self) -> set[int]:
         self.tree.look(self.census.look())
