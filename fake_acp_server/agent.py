@@ -20,12 +20,17 @@ from fake_acp_server.wire import FrameLog, Inlet, Output
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from fake_acp_server.scenario import Scenario
+    from fake_acp_server.strict import Judge
 
 #: How many received frames are kept for the ``echo`` step.
 KEPT_FRAMES = 1000
+
+
+#: Exit code when the client broke a rule.
+STRICT_FAILURE = 1
 
 
 class Pending:
@@ -39,11 +44,14 @@ class Pending:
 class Agent:
     """One agent process that behaves as its scenario says."""
 
-    def __init__(self, scenario: Scenario, argv: list[str], log: FrameLog | None) -> None:
+    def __init__(
+        self, scenario: Scenario, argv: list[str], log: FrameLog | None, judge: Judge | None = None
+    ) -> None:
         self.scenario = scenario
         self.argv = argv
         self.log = log
-        self.output = Output(log)
+        self.judge = judge
+        self.output = Output(log, judge)
         self.inlet = Inlet()
         self.changed = threading.Condition()
         self.cwd = os.getcwd()
@@ -89,10 +97,14 @@ class Agent:
         except ValueError:
             if self.log:
                 self.log.raw("client", line)
+            if self.judge:
+                self.judge.not_json()
             self.refuse(None, RpcError(protocol.PARSE_ERROR, "Parse error"))
             return
         if self.log:
             self.log.frame("client", frame)
+        if self.judge:
+            self.judge.client(frame)
         with self.changed:
             self.received.append(frame)
             del self.received[:-KEPT_FRAMES]
@@ -200,6 +212,14 @@ class Agent:
             text = os.urandom(16).hex()
             return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
         return number
+
+    def leave(self, code: int) -> NoReturn:
+        """End the process. In strict mode the code is 1 when the client broke a rule, unless it tells of
+        more.
+        """
+        if self.judge and not self.judge.end() and code == 0:
+            code = STRICT_FAILURE
+        os._exit(code)
 
     # What jobs and steps ask
 

@@ -71,9 +71,7 @@ CHILDREN: dict[str, dict[str, Any]] = {
     ),
     "process-holds-stdout": _child("leaves a child that keeps stdout open", "holds-stdout"),
     "process-fork-loop": _child("leaves a process that goes on starting children", "fork-loop", seconds=30),
-    "process-relay": _child(
-        "leaves a process that its child replaces, again and again", "relay", seconds=30
-    ),
+    "process-relay": _child("leaves a process that its child replaces, again and again", "relay", seconds=30),
     "process-cleans-up": {
         "purpose": "has a child and ends it itself when stdin ends",
         "turns": [[{"child": {"kind": "plain", "connect": SOCKET}}, ANSWER]],

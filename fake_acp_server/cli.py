@@ -10,22 +10,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fake_acp_server.scenario import Scenario
+    from fake_acp_server.strict import Judge
 
 USAGE = """\
-usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] [ARG ...]
-       fake-acp-server --list | --help | --version
+usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] [--strict] [--report FILE]
+                       [ARG ...]
+       fake-acp-server --list | --rules | --report-schema | --help | --version
 
 A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
 
   --scenario NAME_OR_FILE  a built-in scenario (see --list) or a TOML or JSON file; default: demo
   --json SCENARIO          the scenario itself, as JSON
   --log FILE               write every frame of both sides to FILE, one JSON object a line
+  --strict                 judge what the client sends; exit 1 when it broke a rule of the protocol
+  --report FILE            write what was found to FILE, as JSON (implies --strict)
   --list                   name the built-in scenarios, with one line of purpose each
+  --rules                  name the rules of strict mode
+  --report-schema          print the JSON Schema of the report
   --version                print the version
   --help                   print this text
 
 Further arguments are accepted and only shown by the step `echo: argv`. Environment, where no option says
-otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG.
+otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG,
+FAKE_ACP_STRICT (1), FAKE_ACP_REPORT (file).
 """
 
 USAGE_ERROR = 2
@@ -58,10 +65,10 @@ def run(arguments: list[str], options: dict[str, str]) -> None:
     except ScenarioError as problem:
         _fail(str(problem))
         return
-    serve(scenario, arguments, options.get("--log") or os.environ.get("FAKE_ACP_LOG"))
+    serve(scenario, arguments, options)
 
 
-def serve(scenario: Scenario, arguments: list[str], log_path: str | None) -> None:
+def serve(scenario: Scenario, arguments: list[str], options: dict[str, str]) -> None:
     """Serve the scenario on the standard streams until the client closes our stdin."""
     from fake_acp_server.agent import Agent
     from fake_acp_server.wire import IS_WINDOWS, FrameLog
@@ -75,11 +82,22 @@ def serve(scenario: Scenario, arguments: list[str], log_path: str | None) -> Non
         from fake_acp_server.faults import start_launcher
 
         start_launcher(scenario.launcher)
-    Agent(scenario, arguments, FrameLog(log_path) if log_path else None).serve()
+    log_path = options.get("--log") or os.environ.get("FAKE_ACP_LOG")
+    log = FrameLog(log_path) if log_path else None
+    Agent(scenario, arguments, log, _judge(scenario, options)).serve()
 
 
-_WITH_VALUE = ("--scenario", "--json", "--log")
-_ALONE = ("--list", "--help", "-h", "--version")
+def _judge(scenario: Scenario, options: dict[str, str]) -> Judge | None:
+    report = options.get("--report") or os.environ.get("FAKE_ACP_REPORT")
+    if not report and "--strict" not in options and os.environ.get("FAKE_ACP_STRICT", "0") == "0":
+        return None
+    from fake_acp_server.strict import Judge
+
+    return Judge(scenario.name, report)
+
+
+_WITH_VALUE = ("--scenario", "--json", "--log", "--report")
+_ALONE = ("--strict", "--list", "--rules", "--report-schema", "--help", "-h", "--version")
 
 
 def read_options(arguments: list[str]) -> dict[str, str]:
@@ -98,6 +116,7 @@ def read_options(arguments: list[str]) -> dict[str, str]:
 
 
 def _answer_and_leave(options: dict[str, str]) -> bool:
+    """Print what was asked for instead of serving; whether anything was."""
     if "--help" in options or "-h" in options:
         sys.stdout.write(USAGE)
     elif "--version" in options:
@@ -107,12 +126,25 @@ def _answer_and_leave(options: dict[str, str]) -> bool:
     elif "--list" in options:
         from fake_acp_server import builtin
 
-        names = builtin.purposes()
-        width = max(map(len, names))
-        sys.stdout.writelines(f"{name:{width}}  {purpose}\n" for name, purpose in names.items())
+        _print_table(builtin.purposes())
+    elif "--rules" in options:
+        from fake_acp_server.rules import RULES
+
+        _print_table({name: f"the client {text}" for name, text in RULES.items()})
+    elif "--report-schema" in options:
+        import json
+
+        from fake_acp_server.rules import REPORT_SCHEMA
+
+        sys.stdout.write(json.dumps(REPORT_SCHEMA, indent=2) + "\n")
     else:
         return False
     return True
+
+
+def _print_table(rows: dict[str, str]) -> None:
+    width = max(map(len, rows))
+    sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows.items())
 
 
 def _fail(text: str) -> None:

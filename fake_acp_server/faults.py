@@ -91,7 +91,7 @@ def _start_reading(job: Job, value: Any) -> None:
 
 
 def _exit(job: Job, value: Any) -> None:
-    os._exit(value.get("code", 0) if isinstance(value, dict) else int(value))
+    job.agent.leave(value.get("code", 0) if isinstance(value, dict) else int(value))
 
 
 def _signal(job: Job, value: Any) -> None:
@@ -154,7 +154,7 @@ def _count_term(job: Job, value: Any) -> None:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"SIGTERM {count}\n")
         if count == spec.get("exit_after"):
-            os._exit(0)
+            job.agent.leave(0)
 
     job.agent.inlet.in_main_thread(lambda: _handle(signal.SIGTERM, note))
 

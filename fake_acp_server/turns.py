@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from fake_acp_server import protocol
 from fake_acp_server.job import CancelledError, Job
 from fake_acp_server.protocol import RpcError
@@ -89,7 +87,7 @@ def _conclude_cancelled(job: Job) -> None:
     elif policy == "error":
         job.refuse(RpcError(protocol.INTERNAL_ERROR, "Internal error", {"details": "AbortError"}).as_json())
     elif policy == "exit":
-        os._exit(0)
+        job.agent.leave(0)
     elif policy == "flood":
         steps.run(job, [{"text": {"text": "still here ", "forever": True}}])
     elif policy == "silent":
@@ -102,7 +100,7 @@ def end_of_input(agent: Agent) -> None:
     """The client closed our stdin: leave, as ``on_eof`` says, or stay as a process that reads nothing."""
     policy = agent.on_eof
     if not policy:
-        os._exit(0)
+        agent.leave(0)
     agent.inlet.pause()
     if not policy.get("ignore"):
         agent.in_thread(lambda: _leave(agent))
@@ -121,4 +119,4 @@ def _leave(agent: Agent) -> None:
     steps.run(job, policy.get("steps", []))
     if policy.get("marker"):
         steps.run(job, [{"touch_file": policy["marker"]}])
-    os._exit(policy.get("exit_code", 0))
+    agent.leave(policy.get("exit_code", 0))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fake_acp_server.strict import Judge
+
 IS_WINDOWS = sys.platform == "win32"
 READ_SIZE = 65536
 
@@ -79,9 +81,10 @@ class FrameLog:
 class Output:
     """The agent's stdout. Threads may share it: a frame is never torn by another one."""
 
-    def __init__(self, log: FrameLog | None) -> None:
+    def __init__(self, log: FrameLog | None, judge: Judge | None = None) -> None:
         self._lock = threading.Lock()
         self._log = log
+        self._judge = judge
 
     def frame(self, frame: Any) -> None:
         """Send one JSON value as a line."""
@@ -89,6 +92,8 @@ class Output:
         with self._lock:
             if self._log:
                 self._log.frame("agent", frame)
+            if self._judge:
+                self._judge.agent(frame)
             write_all(1, data)
 
     def raw(self, data: bytes, split_bytes: int = 0, delay_seconds: float = 0.0) -> None:
