@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_subagent.wire.jsonrpc import Counters, Malformed, Result, RpcError
@@ -279,6 +279,7 @@ def test_a_number_that_is_none_is_read_as_a_float() -> None:
     assert repr(codec.recording.heard) == "[('notification', 'm', {'a': nan, 'b': -inf})]"
 
 
+@settings(deadline=None)  # no timed assertion
 @given(
     st.lists(st.sampled_from([*CALLS, *REFUSALS, *BROKEN]), max_size=6),
     st.lists(st.integers(0, 900), max_size=8),
@@ -292,6 +293,7 @@ def test_frames_in_a_row_cut_at_random_places_come_in_order(cases: list[Case], c
     assert codec.peer.outbox == [one for case in cases for one in case.outbox]
 
 
+@settings(deadline=None)  # no timed assertion
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_at_all_raise(lines: list[bytes]) -> None:
     Codec().take([b"\n".join(lines)])

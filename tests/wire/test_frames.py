@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_subagent.wire.frames import PIECES_PER_JOIN, FrameBuffer
@@ -43,6 +43,7 @@ def test_lines_are_the_same_however_the_bytes_are_cut(data: bytes, expected: lis
         assert lines_of(pieces) == (expected, False)
 
 
+@settings(deadline=None)  # no timed assertion
 @given(
     data=st.lists(st.sampled_from([b"\n", b"\r", b"{", b"a", b"\xff", b"\r\n"]), max_size=60).map(b"".join),
     cuts=st.lists(st.integers(0, 80), max_size=12),
@@ -54,6 +55,7 @@ def test_random_cuts_change_neither_the_lines_nor_the_verdict(data: bytes, cuts:
     assert lines_of(pieces, cap) == lines_of([data], cap)
 
 
+@settings(deadline=None)  # no timed assertion
 @given(st.lists(st.binary(max_size=30).filter(lambda line: not {10, 13} & set(line)), max_size=20))
 def test_what_was_joined_with_newlines_comes_apart_again(lines: list[bytes]) -> None:
     assert lines_of([b"\n".join(lines)]) == ([line for line in lines if line], False)
