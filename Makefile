@@ -8,7 +8,7 @@ PROMPT ?= Say hello, and rename one thing.
 AGENT ?=
 export PROMPT
 
-.PHONY: help run test test-fast test-agents check format clean
+.PHONY: help run test test-fast test-agents matrix check format clean
 
 help:
 	@echo 'make run                     delegate a prompt to the bundled fake agent'
@@ -16,6 +16,7 @@ help:
 	@echo 'make test                    all tests, those with real third-party agents last'
 	@echo 'make test-fast               all tests but those'
 	@echo 'make test-agents             only those'
+	@echo 'make matrix                  the full product of the fault matrix'
 	@echo 'make check                   lint and strict types'
 
 run: $(VENV)/run.stamp
@@ -28,6 +29,9 @@ test-fast: $(VENV)/dev.stamp
 
 test-agents: $(VENV)/dev.stamp
 	$(PY) -m pytest -m agents tests/agents
+
+matrix: $(VENV)/dev.stamp
+	$(PY) -m tests.matrix
 
 check: $(VENV)/dev.stamp
 	$(PY) -m ruff check .
