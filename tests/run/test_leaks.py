@@ -80,10 +80,7 @@ async def many_runs(subagents: SubagentService, names: list[str], stage: Stage) 
 async def test_five_hundred_runs_leave_the_books_as_they_were(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds: Callable[[float], None] = lambda bound: monkeypatch.setattr(
-        "tests.run.stage.BOUND_SECONDS", bound
-    )
-    seconds(280.0)
+    monkeypatch.setattr("tests.run.stage.BOUND_SECONDS", 280.0)
     chance = random.Random(7)
     async with stage.service() as subagents:
         for name, scenario in SCENARIOS.items():

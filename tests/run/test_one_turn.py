@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -109,10 +110,13 @@ async def test_resumed_turns_share_the_child_and_end_with_its_owner(stage: Stage
 
 
 async def test_lifecycle_events_come_in_pairs(stage: Stage) -> None:
+    def fail(event: object) -> None:
+        raise ZeroDivisionError
+
     seen: list[object] = []
     async with stage.service({"turns": [[{"text": "x"}]]}) as subagents:
         subagents.observe(seen.append)
-        subagents.observe(lambda event: 1 / 0)
+        subagents.observe(fail)
         async with await subagents.start("fake", stage.request()) as run:
             await run.result()
     started, ended = seen
@@ -272,7 +276,7 @@ async def test_secrets_of_the_hosts_environment_do_not_reach_the_child(
 ) -> None:
     for name in ("MY_API_KEY", "my_token", "DSH_HOME", "NODE_OPTIONS", "KEPT", "LET_THROUGH_SECRET"):
         monkeypatch.setenv(name, "v")
-    settings = {"pass_env": ["LET_THROUGH_SECRET"], "env": {"EXPLICIT_KEY": "w"}}
+    settings: dict[str, Any] = {"pass_env": ["LET_THROUGH_SECRET"], "env": {"EXPLICIT_KEY": "w"}}
     async with stage.service({"turns": [[{"echo": "env"}]]}, **settings) as subagents:
         names = set(json.loads((await subagents.run("fake", stage.request())).text))
     assert {"KEPT", "LET_THROUGH_SECRET", "EXPLICIT_KEY", "PATH", "HOME"} <= names
