@@ -2,8 +2,8 @@
 
 Three kinds, told apart by their root: `SubagentUsageError` means that the caller asked for something that
 cannot be (nothing was spawned); `SubagentRunError` means that a child, its host machine or its clean-up
-failed; `SubagentAbortedError` means that the caller changed its mind. No text of a child process, and none of a foreign
-exception, ever gets into one of these: their words are ours.
+failed; `SubagentAbortedError` means that the caller changed its mind. No text of a child process, and none
+of a foreign exception, ever gets into one of these: their words are ours.
 """
 
 from __future__ import annotations
@@ -121,8 +121,13 @@ class IllegalTransitionError(SubagentError):
 
 
 class SpawnError(SubagentError):
-    """The child could not be started. `reason` is the closed word of what prevented it."""
+    """The child could not be started.
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the command cannot be started ({reason})")
+    `reason` is the closed word of what prevented it ('' when there is no word for it); `cause` is what the
+    system said, for the host alone: its text can quote paths and arguments.
+    """
+
+    def __init__(self, reason: str, *, cause: Exception | None = None) -> None:
+        super().__init__(f"the command cannot be started ({reason})" if reason else "no child can be started")
         self.reason = reason
+        self.cause = cause

@@ -121,9 +121,10 @@ async def _open(spec: LaunchSpec, cookie: str) -> trio.Process:
         )
     except OSError as error:
         failure = spawn_error(error, spec)
-    except (ValueError, RuntimeError):
+        failure.cause = error
+    except (ValueError, RuntimeError) as error:
         # ValueError: text that the system has no bytes for. RuntimeError: no thread can be started.
-        failure = SpawnError("")
+        failure = SpawnError("", cause=error)
     # Raised out here, so that it carries no foreign exception, whose text may quote arguments.
     raise failure
 

@@ -54,11 +54,11 @@ class WorkingDirectoryFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """One launch, completely resolved. Arguments and environment stay out of its `repr`."""
+    """One launch, completely resolved. Its `repr` shows no path, argument or environment."""
 
-    command: str  #: absolute path of what is executed (see `resolve_command`)
+    command: str = field(repr=False)  #: absolute path of what is executed (see `resolve_command`)
     args: tuple[str, ...] = field(repr=False)  #: its arguments, without the command itself
-    cwd: str  #: absolute working directory of the child
+    cwd: str = field(repr=False)  #: absolute working directory of the child
     environment: Mapping[str, str] = field(repr=False)  #: the whole environment, but for the launch cookie
     eof_grace_seconds: float  #: how long the tree may take to end after its stdin was closed
     term_grace_seconds: float  #: how long it may take after SIGTERM

@@ -37,7 +37,7 @@ from acp_subagent.supervised.turn import Turn, TurnSettings, needs_observation, 
 from acp_subagent.wire.connection import Connection, WireLimits
 from acp_subagent.wire.log import WireLog
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("acp_subagent.supervised")
 
 #: The report of a ladder that had nothing to end.
 NOTHING_ENDED = TeardownReport(rungs={}, processes_found=0, survivors=0, exit_status=None)
@@ -86,6 +86,7 @@ class Chain:
         self._teardown_error: SubagentTeardownError | None = None
         self._start_failure: Failure | None = None
         self._refusal: UnsupportedCapabilityError | None = None
+        self._broken: Exception | None = None  # what a task of ours raised
         self._timings = Timings()
         self._timed_until = 0.0
         self.conversation = conversation
@@ -161,9 +162,11 @@ class Chain:
                 self._begin(self.turn)
                 await self._ladder_wanted.wait()
             await self._tear_down()
-            if self._wire_log is not None:
-                self._wire_log.close()
             nursery.cancel_scope.cancel()
+        if self._child is not None:
+            self._child.stdout.close()
+        if self._wire_log is not None:
+            self._wire_log.close()
 
     async def _start(self) -> bool:
         """Whether a prompt can be sent; if not, why is kept for the caller of `start`."""
@@ -175,13 +178,16 @@ class Chain:
             self._refusal = exc.with_traceback(None)
             return False
         except SpawnError as exc:
-            outcome = Outcome(end=End.NOT_SPAWNED, reason=exc.reason, cause=exc.__cause__ or exc)
+            outcome = Outcome(end=End.NOT_SPAWNED, reason=exc.reason, cause=exc.cause or exc)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the start
             outcome = Outcome(end=End.UNEXPECTED, cause=exc)
         # A cancellation that has come already must be noticed before the run is published.
         await trio.lowlevel.cancel_shielded_checkpoint()
+        if self._broken is not None:
+            outcome = Outcome(end=End.UNEXPECTED, cause=self._broken)
         outcome.intent = self.turn.intent
-        if outcome.intent is None and self._startup_scope.cancelled_caught:
+        expired = self._startup_scope.cancelled_caught and outcome.end is not End.UNEXPECTED
+        if outcome.intent is None and expired:
             outcome.intent, outcome.deadline = Intent.DEADLINE, DeadlineName.STARTUP
         if outcome.intent is None and outcome.end is End.ANSWERED:
             return True
@@ -412,6 +418,8 @@ class Chain:
 
     def _start_exception(self) -> Exception:
         if self._refusal is not None:
+            if self._teardown_error is not None:
+                self._refusal.add_note(str(self._teardown_error))
             return self._refusal
         if self._start_failure is not None:
             return start_error(self._start_failure, self._teardown_error)
@@ -434,9 +442,22 @@ class Chain:
             await task()
         except Exception as exc:  # noqa: BLE001  no task of ours lets an exception reach a nursery
             _log.error("a task of a run raised %s", type(exc).__name__)
-            self.turn.answered(Outcome(end=End.UNEXPECTED, cause=exc))
+            self._broken = exc
+            outcome = Outcome(end=End.UNEXPECTED, cause=exc)
+            self.turn.answered(outcome)
             self._startup_scope.cancel()
             if self.turn.concluded.is_set() and not self.turn.settled.is_set():
-                self.turn.settle(SubagentResult(stop_reason=SubagentStopReason.ERROR))
+                self._settle_bare(outcome)
             self._fail()
             self._ladder_wanted.set()
+
+    def _settle_bare(self, outcome: Outcome) -> None:
+        """Settle the turn without what it brought: gathering that is what may have failed."""
+        result = SubagentResult(stop_reason=SubagentStopReason.ERROR)
+        try:
+            verdict = self.conversation.classify(outcome)
+            failure = self._describe(verdict, outcome, dispatched=self.turn.dispatched)
+            result = replace(result, diagnostic=verdict.diagnostic, failure=failure)
+        except Exception as exc:  # noqa: BLE001  then there is nothing more to say
+            _log.error("the end of a run cannot be told: %s", type(exc).__name__)
+        self.turn.settle(result)
