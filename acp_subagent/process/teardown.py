@@ -87,8 +87,7 @@ class Scans:
         else:
             await scan.done.wait()
         if scan.snapshot is None:
-            # The one who looked for us all has failed; look for ourselves and meet the error, if it is still
-            # there.
+            # The one who looked for us all has failed: look for ourselves, and meet the error if it stays.
             return self.census.look()
         return scan.snapshot
 
@@ -133,10 +132,10 @@ class _Ladder:
 
     async def climb(self) -> ExitStatus | None:
         gone = False
-        with suppress(
-            OSError
-        ):  # without a descriptor to look with, the end of stdin comes first: it frees one
-            self._tree.walk()  # the last moment at which some are still known by their parents
+        # The last moment at which some are still known by their parents; without a descriptor to look with, the
+        # end of stdin comes first, since it frees one.
+        with suppress(OSError):
+            self._tree.walk()
         if self._leader.see_exit():
             self._leader.close_stdin()
             gone = await self._gone()
@@ -227,8 +226,7 @@ class _Ladder:
         pause = _FIRST_PAUSE_SECONDS
         while trio.current_time() < deadline and not self._hurried():
             if not self._tree.any_alive(was_told):
-                # All that were told have ended. Whoever is left came later, perhaps started to clean up: told
-                # now.
+                # All that were told have ended. Whoever is left came later, and is told now.
                 if await self._gone() and self._leader.see_exit():
                     return True
                 newcomers = [member for member in self._tree.alive.values() if not was_told(member)]
