@@ -159,9 +159,6 @@ if TYPE_CHECKING:
         StderrLine as StderrLine,
     )
     from acp_subagent.seam.events import (
-        Subscription as Subscription,
-    )
-    from acp_subagent.seam.events import (
         TextChunk as TextChunk,
     )
     from acp_subagent.seam.events import (
@@ -179,6 +176,7 @@ if TYPE_CHECKING:
     from acp_subagent.seam.events import (
         UserChunk as UserChunk,
     )
+    from acp_subagent.seam.feed import Subscription as Subscription
     from acp_subagent.seam.request import (
         Deadlines as Deadlines,
     )
@@ -297,7 +295,6 @@ _HOMES = {
         "Snapshot",
         "StageChanged",
         "StderrLine",
-        "Subscription",
         "TextChunk",
         "ThoughtChunk",
         "ToolCallChanged",
@@ -305,6 +302,7 @@ _HOMES = {
         "UsageChanged",
         "UserChunk",
     ),
+    "seam.feed": ("Subscription",),
     "seam.request": ("Deadlines", "Parent", "SessionRef", "SubagentCapabilities", "SubagentRequest"),
     "seam.result": ("Counters", "Failure", "RpcFault", "SubagentResult", "SubagentStopReason", "Timings"),
     "seam.run": ("StartContext", "SubagentProvider", "SubagentRun", "SupportsResume"),

@@ -26,7 +26,7 @@ ALLOWED = {
 
 #: inside a room only downwards: an import may only go to a file further up in this list
 ORDER = {
-    "seam": ["activity", "content", "request", "diagnostic", "events", "result", "run", "service"],
+    "seam": ["activity", "content", "request", "diagnostic", "events", "feed", "result", "run", "service"],
     "supervised": ["ending", "clock", "stderr", "conversation", "reporting", "turn", "chain", "run"],
 }
 

@@ -38,7 +38,8 @@ from acp_subagent.errors import (
     SubagentUsageError,
 )
 from acp_subagent.process.environment import withheld_names
-from acp_subagent.seam.events import Subscription, TextChunk
+from acp_subagent.seam.events import TextChunk
+from acp_subagent.seam.feed import Subscription
 from acp_subagent.seam.request import Parent, SubagentRequest
 from acp_subagent.seam.run import SubagentRun
 from acp_subagent.seam.service import SubagentService, open_subagents

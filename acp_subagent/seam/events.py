@@ -1,9 +1,4 @@
-"""What happens while a run goes on: the event types, and the subscription that carries them.
-
-Owns the types and the delivery. Events travel in batches, one batch per read of the child's output, never
-one hand-over per event. A subscription that falls behind makes the reader wait (so the pipe fills and the
-agent waits too), but only for a bounded time: then that subscription ends with `EventsLagged`, and nobody
-else is harmed.
+"""What happens while a run goes on: the event types. Their delivery is `seam.feed`'s.
 
 Event records are plain slotted dataclasses, not frozen ones (three times as dear to make, and text chunks
 come by the million): treat them as read-only. Their `repr` leaves out what the agent said.
@@ -11,13 +6,8 @@ come by the million): treat them as read-only. Their `repr` leaves out what the 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
-
-import trio
 
 from acp_subagent.seam.activity import PermissionRecord, PlanEntry, ToolCall, ToolKind, Usage
 from acp_subagent.seam.content import ContentBlock
@@ -105,6 +95,10 @@ class SessionInfoChanged:
     changes: Mapping[str, object] = field(repr=False)
 
 
+#: What is the session's and not the turn's. What comes of these between turns is told when the next begins.
+SessionChange = ModeChanged | OptionsChanged | CommandsChanged | SessionInfoChanged
+
+
 @dataclass(slots=True)
 class PermissionRequested:
     """The agent asks whether it may go on with a tool call."""
@@ -136,9 +130,13 @@ class UnknownUpdate:
 
 @dataclass(slots=True)
 class StderrLine:
-    """A line that the child wrote to stderr; only for subscriptions made with `stderr=True`."""
+    """A line that the child wrote to stderr; only for subscriptions made with `stderr=True`.
+
+    Nobody waits for a reader of stderr: while a subscription is behind, such lines pass it by.
+    """
 
     text: str = field(repr=False)
+    lost: int = 0  #: lines just before this one that passed this subscription by
 
 
 @dataclass(slots=True)
@@ -150,6 +148,8 @@ class Snapshot:
     tool_calls: tuple[ToolCall, ...]
     plan: tuple[PlanEntry, ...]
     usage: Usage
+    permissions: tuple[PermissionRecord, ...] = ()
+    session: tuple[SessionChange, ...] = ()  #: of each kind the latest, also what came before the turn
 
 
 @dataclass(slots=True)
@@ -179,197 +179,3 @@ Event = (
     | Snapshot
     | EventsLagged
 )
-
-
-class Subscription:
-    """One reader's view of a run's events: an async iterator, and a context manager that leaves early.
-
-    It ends when the run has settled and everything before that was delivered; `await run.result()` then
-    returns at once. Leaving it (`close`, the end of its block, or just dropping it) costs nothing.
-    """
-
-    def __init__(self, feed: EventFeed, *, stderr: bool) -> None:
-        self._feed = feed
-        self.stderr = stderr  #: whether it gets `StderrLine` events
-        self._batches: deque[list[Event]] = deque()
-        self._batch: list[Event] = []  # the batch being delivered
-        self._next = 0  # index in it of the next event
-        self._waiting = 0  # events in `_batches`
-        self._closed = False
-        self._arrived = trio.Event()
-
-    @property
-    def undelivered(self) -> int:
-        """How many events wait for this reader."""
-        return self._waiting + len(self._batch) - self._next
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def __anext__(self) -> Event:
-        while True:
-            if self._next < len(self._batch):
-                event = self._batch[self._next]
-                self._next += 1
-                return event
-            if self._batches:
-                self._batch, self._next = self._batches.popleft(), 0
-                self._waiting -= len(self._batch)
-                self._feed.made_progress()
-                continue
-            if self._closed:
-                raise StopAsyncIteration
-            self._batch, self._next = [], 0
-            await self._arrived.wait()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Leave: nothing more is delivered, and the run no longer waits for this reader."""
-        self._drop()
-        self._feed.forget(self)
-
-    def deliver(self, batch: list[Event]) -> None:
-        """Take one batch; called by the feed."""
-        if not self.stderr:
-            batch = [event for event in batch if type(event) is not StderrLine]
-        if batch:
-            self._batches.append(batch)
-            self._waiting += len(batch)
-            self._wake()
-
-    def end(self) -> None:
-        """Nothing more will come; what is here can still be read. Called by the feed."""
-        self._closed = True
-        self._wake()
-
-    def lag(self) -> None:
-        """Give up on this reader: what it has not read becomes one `EventsLagged`. Called by the feed."""
-        count = self.undelivered
-        self._drop()
-        self._batches.append([EventsLagged(count)])
-        self._waiting = 1
-
-    def _drop(self) -> None:
-        self._batches.clear()
-        self._batch, self._next, self._waiting = [], 0, 0
-        self.end()
-
-    def _wake(self) -> None:
-        arrived, self._arrived = self._arrived, trio.Event()
-        arrived.set()
-
-
-class EventFeed:
-    """Where the events of one run come in; hands them to the run's subscriptions.
-
-    `snapshot` folds what has happened so far, for subscriptions that come late.
-    """
-
-    def __init__(self, *, buffer_events: int, stall_seconds: float, snapshot: Callable[[], Snapshot]) -> None:
-        self._buffer_events = buffer_events
-        self._stall_seconds = stall_seconds
-        self._snapshot = snapshot
-        self._subscriptions: list[Subscription] = []
-        self._batch: list[Event] = []
-        self._begun = False  # something was handed out (or would have been)
-        self._closed = False
-        self._lifted = False
-        self._progress = trio.Event()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether it is worth making an event: somebody reads, or may still come in time to read it."""
-        return bool(self._subscriptions) or not self._begun
-
-    @property
-    def wants_stderr(self) -> bool:
-        """Whether a subscription asked for stderr lines."""
-        return any(subscription.stderr for subscription in self._subscriptions)
-
-    def subscribe(self, *, stderr: bool) -> Subscription:
-        """A new subscription; late ones (after the first batch) first get one `Snapshot`."""
-        subscription = Subscription(self, stderr=stderr)
-        if self._begun or self._closed:
-            subscription.deliver([self._snapshot()])
-        if self._closed:
-            subscription.end()
-        else:
-            self._subscriptions.append(subscription)
-        return subscription
-
-    def put(self, event: Event) -> None:
-        """Add one event to the batch of this read; nothing is delivered before `flush`."""
-        if not self._closed:
-            self._batch.append(event)
-
-    def flush(self) -> None:
-        """Deliver what was put since the last time; once per read."""
-        self._begun = True
-        if self._batch:
-            batch, self._batch = self._batch, []
-            for subscription in self._subscriptions:
-                subscription.deliver(batch)
-            if self._lifted:
-                self._drop_those_behind()
-
-    @property
-    def behind(self) -> bool:
-        """Whether the reader has to wait for a subscription."""
-        for subscription in self._subscriptions:
-            if subscription.undelivered > self._buffer_events:
-                return not self._lifted
-        return False
-
-    async def wait_for_room(self) -> None:
-        """Wait until no subscription is behind.
-
-        A subscription that takes no batch for `stall_seconds` ends with `EventsLagged`.
-        """
-        while self.behind:
-            self._progress = trio.Event()
-            with trio.move_on_after(self._stall_seconds) as stall:
-                await self._progress.wait()
-            if stall.cancelled_caught:
-                self._drop_those_behind()
-
-    def lift(self) -> None:
-        """From now on nobody is waited for: subscriptions that are behind end with `EventsLagged`."""
-        self._lifted = True
-        self._drop_those_behind()
-        self._progress.set()
-
-    def close(self) -> None:
-        """The run has settled: deliver the rest and end every subscription."""
-        if not self._closed:
-            self.flush()
-            self._closed = True
-            for subscription in self._subscriptions:
-                subscription.end()
-            self._subscriptions.clear()
-            self._progress.set()
-
-    def made_progress(self) -> None:
-        """A subscription has taken a batch; called by it."""
-        self._progress.set()
-
-    def forget(self, subscription: Subscription) -> None:
-        """A subscription was left; called by it."""
-        if subscription in self._subscriptions:
-            self._subscriptions.remove(subscription)
-        self._progress.set()
-
-    def _drop_those_behind(self) -> None:
-        for subscription in list(self._subscriptions):
-            if subscription.undelivered > self._buffer_events:
-                subscription.lag()
-                self._subscriptions.remove(subscription)

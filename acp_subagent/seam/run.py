@@ -15,7 +15,7 @@ import trio
 
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import Subscription
+from acp_subagent.seam.feed import Subscription
 from acp_subagent.seam.request import SessionRef, SubagentCapabilities, SubagentRequest
 from acp_subagent.seam.result import Failure, SubagentResult
 

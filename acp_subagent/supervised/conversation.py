@@ -13,7 +13,8 @@ from typing import Protocol
 
 from acp_subagent.seam.activity import ExitStatus, TeardownReport
 from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import EventFeed, Snapshot
+from acp_subagent.seam.events import Snapshot
+from acp_subagent.seam.feed import EventFeed
 from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import RpcFault, SubagentResult, SubagentStopReason
 from acp_subagent.supervised.ending import DeadlineName, End, Intent

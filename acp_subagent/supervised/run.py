@@ -21,7 +21,7 @@ from acp_subagent.errors import (
 )
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import Subscription
+from acp_subagent.seam.feed import Subscription
 from acp_subagent.seam.request import SessionRef, prompt_blocks
 from acp_subagent.seam.result import SubagentResult
 from acp_subagent.seam.run import SubagentRun

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from acp_subagent.seam.events import EventFeed, StderrLine
+from acp_subagent.seam.feed import EventFeed
 
 #: A line without end is cut here, so that a child cannot make us keep it.
 MAX_LINE_BYTES = 64 * 1024
@@ -30,6 +30,10 @@ class StderrLines:
         if len(self._rest) > MAX_LINE_BYTES:
             lines.append(self._rest)
             self._rest = b""
-        for line in lines:
-            feed.put(StderrLine(line.decode("utf-8", errors="replace").rstrip("\r")))
-        feed.flush()
+        if lines:
+            feed.put_stderr([line.decode("utf-8", errors="replace").rstrip("\r") for line in lines])
+
+    def finish(self) -> None:
+        """Nothing more will come: the last line needs no newline."""
+        if self._rest:
+            self.feed(b"\n")

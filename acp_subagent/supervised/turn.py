@@ -16,7 +16,8 @@ import trio
 
 from acp_subagent.process.child import Child
 from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import EventFeed, Snapshot
+from acp_subagent.seam.events import Snapshot
+from acp_subagent.seam.feed import EventFeed
 from acp_subagent.seam.result import SubagentResult
 from acp_subagent.supervised.clock import TurnClock, TurnLimits
 from acp_subagent.supervised.conversation import Conversation, Outcome, TurnRecord
