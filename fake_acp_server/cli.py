@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] [--strict] [--report FILE]
                        [ARG ...]
-       fake-acp-server --list | --rules | --report-schema | --help | --version
+       fake-acp-server --list | --rules | --schema | --report-schema | --help | --version
 
 A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
 
@@ -26,6 +26,7 @@ A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
   --report FILE            write what was found to FILE, as JSON (implies --strict)
   --list                   name the built-in scenarios, with one line of purpose each
   --rules                  name the rules of strict mode
+  --schema                 print the JSON Schema of scenario files
   --report-schema          print the JSON Schema of the report
   --version                print the version
   --help                   print this text
@@ -97,7 +98,7 @@ def _judge(scenario: Scenario, options: dict[str, str]) -> Judge | None:
 
 
 _WITH_VALUE = ("--scenario", "--json", "--log", "--report")
-_ALONE = ("--strict", "--list", "--rules", "--report-schema", "--help", "-h", "--version")
+_ALONE = ("--strict", "--list", "--rules", "--schema", "--report-schema", "--help", "-h", "--version")
 
 
 def read_options(arguments: list[str]) -> dict[str, str]:
@@ -131,15 +132,23 @@ def _answer_and_leave(options: dict[str, str]) -> bool:
         from fake_acp_server.rules import RULES
 
         _print_table({name: f"the client {text}" for name, text in RULES.items()})
-    elif "--report-schema" in options:
-        import json
+    elif "--schema" in options:
+        from fake_acp_server.models import json_schema
 
+        _print_json(json_schema())
+    elif "--report-schema" in options:
         from fake_acp_server.rules import REPORT_SCHEMA
 
-        sys.stdout.write(json.dumps(REPORT_SCHEMA, indent=2) + "\n")
+        _print_json(REPORT_SCHEMA)
     else:
         return False
     return True
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def _print_table(rows: dict[str, str]) -> None:

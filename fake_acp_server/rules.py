@@ -14,7 +14,7 @@ RULES = {
     "unknown-key": "puts no keys of its own anywhere but into _meta",
     "id-in-use": "does not use the id of a request that is not yet answered",
     "initialize-first": "calls initialize once, and nothing else before its answer",
-    "not-advertised": "uses only what the agent advertised: methods, prompt content, MCP transports, directories",
+    "not-advertised": "uses only what was advertised: methods, prompt content, MCP transports, directories",
     "auth-method": "authenticates only with a method that was offered and is no terminal method",
     "unknown-session": "names only sessions that were opened and not closed",
     "parallel-prompt": "sends no prompt to a session whose turn is not over",

@@ -161,9 +161,18 @@ def load(name_or_path: str) -> Scenario:
     from fake_acp_server import builtin
 
     data = builtin.find(name_or_path)
-    if data is None:
-        data = read_file(name_or_path)
-    return Scenario(data)
+    return Scenario(read_checked(name_or_path) if data is None else data)
+
+
+def read_checked(path: str) -> Any:
+    """The data of a scenario file, fully checked; ``ScenarioError`` has a line for each mistake."""
+    from fake_acp_server import models  # pydantic: for files only, it takes longer than all the rest
+
+    data = read_file(path)
+    problems = models.problems(data)
+    if problems:
+        raise ScenarioError("\n  ".join([f"{path} is no scenario:", *problems]))
+    return data
 
 
 def from_json(text: str) -> Scenario:

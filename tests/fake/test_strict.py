@@ -206,8 +206,13 @@ def test_a_choice_after_a_cancel_is_too_late(judge: Any) -> None:
 
 def test_no_rule_is_left_without_a_test() -> None:
     tested = {rule for rule, _ in WRONG_FRAMES} | {
-        "id-in-use", "parallel-prompt", "option-not-offered", "result", "permission-after-cancel", "unanswered",
-    }  # fmt: skip
+        "id-in-use",
+        "parallel-prompt",
+        "option-not-offered",
+        "result",
+        "permission-after-cancel",
+        "unanswered",
+    }
     assert tested == set(rules.RULES)
 
 
