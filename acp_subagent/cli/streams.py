@@ -1,8 +1,9 @@
-"""Our stdout and stderr, written in order by a thread of its own.
+"""Our stdout and stderr, each written by a thread of its own.
 
 Owns that a reader who does not read (a paused pager, a full pipe, a stopped terminal) never stops the run: a
-put returns at once, whatever the other side does. Also owns what becomes of a closed stdout, and that a note
-never begins in the middle of a line of the answer when both are shown on a terminal.
+put returns at once, whatever the other side does. Also owns what becomes of a closed stdout, and the order of
+answer and notes where both go to the same place: one thread writes them then, and no note begins in the
+middle of a line of the answer.
 """
 
 from __future__ import annotations
@@ -27,26 +28,16 @@ class Streams:
     """The two streams of the command line."""
 
     def __init__(self, *, encoding: str = "utf-8") -> None:
-        self._encoding = encoding
-        self._changed = threading.Condition()
-        self._pending: list[tuple[int, str]] = []
-        self._unwritten = 0  # characters
-        self._closing = False
-        self._hurried = False
-        self._broken: set[int] = set()
-        self._thread = threading.Thread(target=self._write_all, name="streams", daemon=True)
-        self._filter = ControlFilter()
-        self._mid_line = False
-        #: called once, in another thread, when stdout cannot be written any more
-        self.on_stdout_broken: Callable[[], None] = _nothing
         self.stdout_is_terminal = os.isatty(STDOUT)
         self.stderr_is_terminal = os.isatty(STDERR)
-        self._thread.start()
-
-    @property
-    def stdout_broken(self) -> bool:
-        """Whether stdout was closed by whoever reads it, or can take no more."""
-        return STDOUT in self._broken
+        self._together = (self.stdout_is_terminal and self.stderr_is_terminal) or _same_file(STDOUT, STDERR)
+        self._answers = _Writer(encoding, on_broken=self._on_broken)
+        self._notes = self._answers if self._together else _Writer(encoding, on_broken=self._on_broken)
+        self._filter = ControlFilter()
+        self._mid_line = False
+        self.stdout_broken = False  #: closed by whoever reads it, or it can take no more
+        #: called once, in another thread, when stdout is found broken
+        self.on_stdout_broken: Callable[[], None] = _nothing
 
     def answer(self, text: str) -> None:
         """A piece of the answer, to stdout; on a terminal without control sequences."""
@@ -54,51 +45,81 @@ class Streams:
             text = self._filter.feed(text)
         if text:
             self._mid_line = not text.endswith("\n")
-            self._put(STDOUT, text)
+            self._answers.put(STDOUT, text)
 
     def note(self, line: str) -> None:
         """A line of our own, to stderr."""
-        if self._mid_line and self.stdout_is_terminal and self.stderr_is_terminal:
+        if self._mid_line and self._together:
             line = "\n" + line
             self._mid_line = False
-        self._put(STDERR, line + "\n")
+        self._notes.put(STDERR, line + "\n")
 
     @property
     def full(self) -> bool:
-        """Whether more is unwritten than should be."""
-        return self._unwritten > ROOM_CHARACTERS
+        """Whether more of the answer is unwritten than should be."""
+        return self._answers.unwritten > ROOM_CHARACTERS
 
     def wait_for_room(self) -> None:
         """Block this thread while `full`; not after `hurry`."""
-        self._wait_until_unwritten(ROOM_CHARACTERS)
+        self._answers.wait(ROOM_CHARACTERS)
 
     def wait_until_written(self) -> None:
-        """Block this thread until everything is written; not after `hurry`."""
-        self._wait_until_unwritten(0)
+        """Block this thread until what goes to a terminal is written; not after `hurry`."""
+        if self.stdout_is_terminal:
+            self._answers.wait(0)
+        if self.stderr_is_terminal:
+            self._notes.wait(0)
 
     def hurry(self) -> None:
         """Nobody waits any longer for a stream that is not read, except `close` for a moment."""
+        self._answers.hurry()
+        self._notes.hurry()
+
+    def close(self) -> None:
+        """Wait until everything is written, after `hurry` only for a moment; then nothing may be put."""
+        self._notes.close()
+        self._answers.close()
+
+    def _on_broken(self, fd: int) -> None:
+        if fd == STDOUT:
+            self.stdout_broken = True
+            self.on_stdout_broken()
+
+
+class _Writer:
+    """A thread that writes what it is given, in order."""
+
+    def __init__(self, encoding: str, *, on_broken: Callable[[int], None]) -> None:
+        self._encoding = encoding
+        self._on_broken = on_broken
+        self._changed = threading.Condition()
+        self._pending: list[tuple[int, str]] = []
+        self._closing = False
+        self._hurried = False
+        self._broken: set[int] = set()
+        self.unwritten = 0  #: characters, those that are just being written included
+        threading.Thread(target=self._write_all, name="stream writer", daemon=True).start()
+
+    def put(self, fd: int, text: str) -> None:
+        with self._changed:
+            self._pending.append((fd, text))
+            self.unwritten += len(text)
+            self._changed.notify_all()
+
+    def wait(self, characters: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.unwritten <= characters or self._hurried)
+
+    def hurry(self) -> None:
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait until everything is written, after `hurry` only for a moment; then nothing may be put."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-            last_wait_seconds = LAST_WAIT_SECONDS if self._hurried else None
-            self._changed.wait_for(lambda: self._unwritten == 0, last_wait_seconds)
-
-    def _wait_until_unwritten(self, characters: int) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._unwritten <= characters or self._hurried)
-
-    def _put(self, fd: int, text: str) -> None:
-        with self._changed:
-            self._pending.append((fd, text))
-            self._unwritten += len(text)
-            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.unwritten == 0, LAST_WAIT_SECONDS if self._hurried else None)
 
     # -- in the thread
 
@@ -112,7 +133,7 @@ class Streams:
             for fd, text in _merged(pending):
                 self._write(fd, text)
             with self._changed:
-                self._unwritten = sum(len(text) for _, text in self._pending)
+                self.unwritten = sum(len(text) for _, text in self._pending)
                 self._changed.notify_all()
 
     def _write(self, fd: int, text: str) -> None:
@@ -124,8 +145,7 @@ class Streams:
                 data = data[_write_some(fd, data) :]
         except OSError:
             self._broken.add(fd)
-            if fd == STDOUT:
-                self.on_stdout_broken()
+            self._on_broken(fd)
 
 
 def _write_some(fd: int, data: memoryview) -> int:
@@ -146,6 +166,11 @@ def _merged(pending: list[tuple[int, str]]) -> list[tuple[int, str]]:
         else:
             merged.append((fd, [text]))
     return [(fd, "".join(texts)) for fd, texts in merged]
+
+
+def _same_file(one: int, other: int) -> bool:
+    first, second = os.fstat(one), os.fstat(other)
+    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
 def _nothing() -> None:

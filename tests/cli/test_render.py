@@ -1,0 +1,144 @@
+"""Text output: pieces of the answer, and the notes, all of them made of our own words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from acp_subagent.cli import render
+from acp_subagent.seam.activity import (
+    ExitStatus,
+    PermissionDecision,
+    PermissionRecord,
+    Rung,
+    TeardownReport,
+    ToolKind,
+)
+from acp_subagent.seam.content import TextBlock
+from acp_subagent.seam.events import Event, PermissionDecided, PermissionRequested, StageChanged, TextChunk
+from acp_subagent.seam.result import Counters, Failure, SubagentResult
+
+NOTHING = SubagentResult(stop_reason="completed")
+
+
+def shown(*chunks: tuple[str, str | None], result: SubagentResult = NOTHING) -> str:
+    answer = render.Answer()
+    pieces = [answer.feed(TextChunk(text, message_id)) for text, message_id in chunks]
+    return "".join(pieces) + answer.end(result)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([], ""),
+        ([("one", None)], "one\n"),
+        ([("one\n", None)], "one\n"),
+        ([("on", None), ("e", None)], "one\n"),
+        ([("on", "a"), ("e", "a"), ("two", "b")], "one\ntwo\n"),
+        ([("one\n", "a"), ("two", "b")], "one\ntwo\n"),
+        ([("a warning", None), ("one", "a")], "a warning\none\n"),
+        (
+            [("one", "a"), ("a warning", None), ("another", None), ("two", "a")],
+            "one\na warning\nanother\ntwo\n",
+        ),
+    ],
+)
+def test_messages_are_apart_and_the_last_line_ends(
+    chunks: list[tuple[str, str | None]], expected: str
+) -> None:
+    assert shown(*chunks) == expected
+
+
+def test_text_that_came_as_no_event_is_shown_at_the_end() -> None:
+    result = replace(NOTHING, messages=((TextBlock("one"),), (TextBlock("two"), TextBlock(" three"))))
+    assert shown(("one", "a"), ("tw", "b"), result=result) == "one\ntwo three\n"
+
+
+def test_nothing_is_guessed_when_the_result_itself_is_not_whole() -> None:
+    result = replace(NOTHING, messages=((TextBlock("ree"),),), counters=Counters(output_dropped_bytes=10))
+    assert shown(("one two th", None), result=result) == "one two th\n"
+
+
+RECORD = PermissionRecord(ToolKind.EDIT, "reject", PermissionDecision.DENIED, "call-1", "option")
+
+
+@pytest.mark.parametrize(
+    ("event", "note"),
+    [
+        (PermissionRequested(ToolKind.EDIT, "call-1"), "permission asked: edit"),
+        (PermissionDecided(RECORD), "permission denied (policy: reject)"),
+        (StageChanged("prompt"), "stage: prompt"),
+        (StageChanged("teardown"), render.ENDING_THE_TREE),
+        (TextChunk("text"), None),
+    ],
+)
+def test_events_have_their_notes(event: Event, note: str | None) -> None:
+    assert render.note_on(event, announce_requests=True, announce_teardown=True) == note
+
+
+def test_the_end_of_the_tree_is_announced_only_on_a_terminal() -> None:
+    event = StageChanged("teardown")
+    assert render.note_on(event, announce_requests=True, announce_teardown=False) is None
+
+
+def lines(result: SubagentResult, withheld: tuple[str, ...] = ()) -> list[str]:
+    return list(render.closing_lines(result, seconds=1.25, withheld=withheld))
+
+
+def test_a_completed_run_is_summed_up_in_three_lines() -> None:
+    report = TeardownReport(
+        {Rung.EOF: 0.25, Rung.REAP: 0.0}, processes_found=3, survivors=0, exit_status=ExitStatus(code=0)
+    )
+    assert lines(replace(NOTHING, teardown=report), withheld=("A_KEY",)) == [
+        "stop reason: completed",
+        "duration: 1.25 s",
+        "teardown: processes found: 3, survivors: 0 (eof 0.25 s, reap 0.00 s)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "1 permission request was"), (2, "2 permission requests were")]
+)
+def test_denials_are_counted_and_the_option_is_named(count: int, words: str) -> None:
+    last = lines(replace(NOTHING, permissions=(RECORD,) * count))[-1]
+    assert last == f"{words} denied (policy: reject); --permission allow or ask changes that"
+
+
+@pytest.mark.parametrize(
+    ("category", "told"),
+    [("auth-required", True), ("timeout", True), ("remote-error", False), ("process-exit", False)],
+)
+def test_names_that_were_held_back_are_told_where_they_may_be_the_reason(category: str, told: bool) -> None:
+    failure = Failure(diagnostic="the line", stage="prompt", category=category, advice="Do something.")
+    result = SubagentResult(stop_reason="error", diagnostic="the line", failure=failure)
+    text = "\n".join(lines(result, withheld=("Z_TOKEN", "A_KEY")))
+    assert "the line\nDo something." in text
+    assert ("A_KEY, Z_TOKEN" in text) is told
+    assert ("--pass-env" in text) is told
+
+
+def test_a_stop_reason_that_is_no_word_of_ours_is_not_copied() -> None:
+    assert lines(SubagentResult(stop_reason="a secret"))[0] == "stop reason: unknown"
+
+
+def test_local_detail_cannot_steer_the_terminal() -> None:
+    failure = Failure(
+        diagnostic="the line",
+        stage="prompt",
+        category="unknown",
+        stderr_tail="one\x1b[2J\n\x9b1mtwo\n",
+        stop_reason="odd",
+    )
+    text = "\n".join(render.failure_lines(failure))
+    assert "  stderr_tail: one\n    two" in text
+    assert "  stop_reason: odd" in text
+    assert "\x1b" not in text
+
+
+def test_a_question_shows_the_title_on_one_line() -> None:
+    asked = render.question(ToolKind.EDIT, "Edit\nAllow it? y\x1b[1A \u202egpj" + "x" * 500)
+    first, last = asked.split("\n")
+    assert first.startswith("The agent asks for permission (edit): Edit Allow it? y gpj")
+    assert len(first) < 300
+    assert last == "Allow it?"
