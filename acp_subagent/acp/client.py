@@ -31,7 +31,7 @@ from acp_subagent.seam.events import PermissionDecided, PermissionRequested
 from acp_subagent.supervised.conversation import Link, TurnPort
 from acp_subagent.wire.jsonrpc import RequestId
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("acp_subagent.acp")
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
@@ -55,7 +55,7 @@ PermissionHandler = Callable[[PermissionRequest], Awaitable[object]]
 class _OpenPermission:
     """A request that waits for the host's handler."""
 
-    id: RequestId
+    id: RequestId = field(repr=False)
     call: ToolCall
     options: object = field(repr=False)
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)

@@ -8,7 +8,7 @@ they mean is `acp.classify`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 
 import trio
@@ -58,9 +58,9 @@ class AcpSettings:
     """What one conversation needs to know of its provider and request."""
 
     provider: str  #: name of the provider
-    cwd: str  #: absolute; the session's working directory
+    cwd: str = field(repr=False)  #: absolute; the session's working directory
     policy: PermissionPolicy
-    handler: PermissionHandler | None
+    handler: PermissionHandler | None = field(repr=False)
     permission_timeout_seconds: float | None
     close_grace_seconds: float
     max_output_bytes: int
@@ -208,7 +208,10 @@ class AcpConversation:
         answered = trio.Event()
 
         def on_answer(answer: Answer) -> None:
-            outcomes.append(on_result(answer.value) if isinstance(answer, Result) else fault(answer))
+            try:
+                outcomes.append(on_result(answer.value) if isinstance(answer, Result) else fault(answer))
+            except Exception as exc:  # noqa: BLE001  a fault of ours; whoever waits must be told all the same
+                outcomes.append(Outcome(end=End.UNEXPECTED, cause=exc))
             answered.set()
 
         request_id = connection.send_request(method, params, on_answer)

@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 
 import trio
@@ -29,7 +29,7 @@ from acp_subagent.seam.request import SubagentCapabilities, SubagentRequest, che
 from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
 from acp_subagent.seam.run import SharedResources, StartContext, SubagentProvider, SubagentRun
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("acp_subagent.seam")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,7 @@ class SubagentService:
                 _log.warning("an observer raised %s", type(exc).__name__)
 
     def _report(self, failure: Failure) -> None:
+        _log.info("%s", failure.diagnostic.replace("\n", " "))
         if self._on_failure is not None:
             try:
                 self._on_failure(failure)
@@ -147,9 +148,11 @@ class SubagentService:
     def _announce(self, provider: SubagentProvider, run: SubagentRun) -> None:
         local = bool(getattr(provider, "local", False))
         run_id = f"{self._id}-{next(self._run_numbers)}"
+        _log.info("run %s started", run.id)
         self._emit(RunStarted(run_id, provider.name, run.id, local))
 
         def ended(result: SubagentResult) -> None:
+            _log_settled(run.id, result)
             self._emit(RunEnded(run_id, provider.name, run.id, local, result.stop_reason, result.output))
 
         run.when_settled(ended)
@@ -221,6 +224,17 @@ class SubagentService:
     async def _release(self) -> None:
         with trio.CancelScope(shield=True):
             await self._shared.aclose()
+
+
+def _log_settled(id: str, result: SubagentResult) -> None:  # noqa: A002
+    """What a maintainer of the host may want to know: words of ours and numbers, nothing from the agent."""
+    _log.info("run %s settled: %s", id, result.stop_reason)
+    if _log.isEnabledFor(logging.DEBUG):
+        durations = [(item.name, getattr(result.timings, item.name)) for item in fields(result.timings)]
+        shown = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in durations if seconds is not None)
+        _log.debug("run %s took: %s", id, shown)
+        if result.counters.noise_lines:
+            _log.debug("run %s: %d lines on stdout were no messages", id, result.counters.noise_lines)
 
 
 #: Optional request fields, and the capability without which each is refused.

@@ -31,7 +31,7 @@ from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.conversation import Conversation, LifeEvent, Link, Outcome, Verdict
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
-from acp_subagent.supervised.reporting import describe, start_error, teardown_error
+from acp_subagent.supervised.reporting import describe, log_teardown, start_error, teardown_error
 from acp_subagent.supervised.stderr import StderrLines
 from acp_subagent.supervised.turn import Turn, TurnSettings, needs_observation, silence
 from acp_subagent.wire.connection import Connection, WireLimits
@@ -297,6 +297,7 @@ class Chain:
             self._report = replace(self._report or NOTHING_ENDED, failed=True)
         self._timings = replace(self._timings, teardown=trio.current_time() - began)
         if self._report is not None:
+            log_teardown(self._child, self._report)
             self._teardown_error = teardown_error(self.conversation, self._report, self._child)
         if self._teardown_error is not None:
             self._context.report(self._teardown_error.failure)
@@ -371,6 +372,8 @@ class Chain:
         if self.turn.record is not None:
             self.turn.feed.flush()
         while not self.turn.settled.is_set():
+            # The prompt's waiter has been told already, unless that is what raised.
+            self.turn.answered(Outcome(end=End.UNANSWERED))
             await self.turn.settled.wait()
         self._fail()
         self._ladder_wanted.set()

@@ -6,6 +6,8 @@ classifier's.
 
 from __future__ import annotations
 
+import logging
+
 from acp_subagent.errors import SubagentStartError, SubagentTeardownError
 from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
@@ -14,6 +16,8 @@ from acp_subagent.seam.result import Failure
 from acp_subagent.supervised.conversation import Conversation, Outcome, Verdict
 from acp_subagent.supervised.ending import End
 from acp_subagent.wire.connection import Connection
+
+_log = logging.getLogger("acp_subagent.supervised")
 
 #: Ends after which another try may go better, as long as no prompt was sent.
 _PASSING = {End.EXITED, End.STREAM_ENDED, End.WRITE_BLOCKED, End.RPC_ERROR, End.UNANSWERED}
@@ -76,3 +80,16 @@ def teardown_error(
         exit_status=report.exit_status,
     )
     return SubagentTeardownError(failure.diagnostic, failure=failure, report=report)
+
+
+def log_teardown(child: Child | None, report: TeardownReport) -> None:
+    """Leave a note of the ladder for whoever maintains the host."""
+    if child is not None and _log.isEnabledFor(logging.DEBUG):
+        rungs = ", ".join(f"{rung} {seconds:.3f} s" for rung, seconds in report.rungs.items())
+        _log.debug(
+            "child %d ended: %s; %d processes found, %d survived",
+            child.pid,
+            rungs,
+            report.processes_found,
+            report.survivors,
+        )

@@ -1,0 +1,231 @@
+"""What is logged, and what the host is told through `on_failure`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import pytest
+import trio
+
+from acp_subagent import Failure, SubagentStartError, SubagentTeardownError, open_subagents
+from acp_subagent.acp.conversation import AcpConversation
+from tests.run.stage import Stage
+
+SAID: dict[str, Any] = {"turns": [[{"raw": "noise\n"}, {"text": "said"}]]}
+REFUSES: dict[str, Any] = {"session_new": {"error": {"code": -32603, "message": "CANARY"}}}
+
+
+async def test_the_life_of_a_run_can_be_followed_in_the_log(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="acp_subagent"):
+        async with stage.service(SAID, faulty=True) as subagents:
+            await subagents.run("fake", stage.request())
+    text = "\n".join(f"{record.name}: {record.getMessage()}" for record in caplog.records)
+    text = re.sub(r"\d+\.\d{3} s", "SECONDS s", re.sub(r"run-\w+", "RUN", re.sub(r"child \d+", "PID", text)))
+    assert text.splitlines() == [
+        "acp_subagent.seam: run RUN started",
+        "acp_subagent.supervised: PID ended: eof SECONDS s, reap SECONDS s; 1 processes found, 0 survived",
+        "acp_subagent.seam: run RUN settled: completed",
+        "acp_subagent.seam: run RUN took: spawn SECONDS s, initialize SECONDS s, new_session SECONDS s, "
+        "turn SECONDS s, teardown SECONDS s",
+        "acp_subagent.seam: run RUN: 1 lines on stdout were no messages",
+    ]
+
+
+async def test_a_failure_is_logged_by_its_diagnostic(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="acp_subagent"):
+        async with stage.service(REFUSES) as subagents:
+            with pytest.raises(SubagentStartError) as caught:
+                await subagents.start("fake", stage.request())
+    assert [record.getMessage() for record in caplog.records] == [str(caught.value)]
+
+
+async def test_nothing_is_said_loudly_about_a_run_that_goes_as_it_should(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage.service(SAID, faulty=True) as subagents:
+        await subagents.run("fake", stage.request())
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_no_handler_is_installed_and_no_level_is_set() -> None:
+    names = ["acp_subagent", *(f"acp_subagent.{room}" for room in ("acp", "seam", "supervised", "wire"))]
+    for logger in map(logging.getLogger, names):
+        assert logger.level == logging.NOTSET
+        assert logger.propagate
+        assert logger.handlers == []
+
+
+async def test_a_failed_start_is_told_once(stage: Stage) -> None:
+    async with stage.service(REFUSES) as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", stage.request())
+    assert [told is caught.value.failure for told in stage.failures] == [True]
+
+
+async def test_a_failed_run_is_told_once_however_often_it_is_asked_for(stage: Stage) -> None:
+    async with stage.service({"turns": [[{"exit": 3}]]}) as subagents:
+        async with await subagents.start("fake", stage.request()) as run:
+            result = await run.result()
+            assert await run.result() is result
+            await run.dispose()
+    assert [told is result.failure for told in stage.failures] == [True]
+
+
+async def test_each_failed_turn_of_a_chain_is_told(stage: Stage) -> None:
+    turns = [[{"error": {"code": -32603, "message": "no"}}], [{"stop": "max_turn_requests"}], [{"text": "x"}]]
+    async with stage.service({"turns": turns}) as subagents:
+        async with await subagents.start("fake", stage.request()) as run:
+            await run.result()
+            for _ in range(2):
+                async with await run.resume("more") as again:  # type: ignore[attr-defined]
+                    await again.result()
+    assert [failure.category for failure in stage.failures] == ["remote-error", "remote-limit"]
+
+
+async def test_an_exception_of_our_own_reaches_the_host_as_the_cause(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RuntimeError("CANARY")
+
+    def prompt(*_: object) -> None:
+        raise original
+
+    monkeypatch.setattr(AcpConversation, "prompt", prompt)
+    async with stage.service({}) as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.diagnostic == "Subagent failure (provider: ACP; stage: prompt; category: unknown)"
+    [failure] = stage.failures
+    assert failure is result.failure
+    assert failure.cause is original
+
+
+async def test_an_exception_in_the_reader_is_the_cause_of_a_failed_start(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RuntimeError("CANARY")
+
+    def read(*_: object) -> None:
+        raise original
+
+    monkeypatch.setattr(AcpConversation, "_on_new_session", read)
+    async with stage.service({}) as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", stage.request())
+    assert str(caught.value) == "Subagent failure (provider: ACP; stage: new-session; category: unknown)"
+    assert caught.value.__cause__ is None
+    assert caught.value.failure.cause is original
+    assert stage.failures == [caught.value.failure]
+
+
+async def test_an_exception_in_the_reader_is_the_cause_of_a_failed_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RuntimeError("CANARY")
+
+    def read(*_: object) -> None:
+        raise original
+
+    monkeypatch.setattr(AcpConversation, "_turn_outcome", read)
+    async with stage.service({}) as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.diagnostic == "Subagent failure (provider: ACP; stage: prompt; category: unknown)"
+    assert [failure.cause for failure in stage.failures] == [original]
+
+
+async def test_a_result_that_cannot_be_gathered_settles_the_run_all_the_same(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RuntimeError("CANARY")
+
+    def end_turn(*_: object) -> None:
+        raise original
+
+    monkeypatch.setattr(AcpConversation, "end_turn", end_turn)
+    async with stage.service({}) as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.stop_reason == "error"
+    assert result.diagnostic is not None
+    assert "category: unknown" in result.diagnostic
+    assert [failure.cause for failure in stage.failures] == [original]
+
+
+async def test_the_systems_own_error_reaches_the_host(stage: Stage) -> None:
+    command = stage.folder / "no-program"
+    command.write_bytes(b"\x7fELF and nothing more")
+    command.chmod(0o700)
+    async with stage.service({}, command=str(command)) as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", stage.request())
+    assert isinstance(caught.value.failure.cause, OSError)
+    assert caught.value.failure.reason == "not-executable"
+
+
+@pytest.mark.parametrize("how", ["abort", "cancel", "dispose", "scope", "body", "leave"])
+async def test_our_own_cancel_is_never_told(how: str, stage: Stage) -> None:
+    abort = trio.Event()
+    outcome: list[str] = []
+    async with stage.service({"turns": [[{"text": "x"}, {"wait_cancel": True}, {"exit": 9}]]}) as subagents:
+        run = await subagents.start("fake", stage.request(abort=abort))
+        if how == "abort":
+            abort.set()
+        elif how == "cancel":
+            run.cancel()
+        elif how == "dispose":
+            await run.dispose()
+        elif how == "scope":
+            with trio.CancelScope() as scope:
+                async with run:
+                    scope.cancel()
+                    await trio.lowlevel.checkpoint()
+        elif how == "body":
+            with pytest.raises(KeyError):
+                async with run:
+                    raise KeyError
+        if how != "leave":
+            outcome.append(str((await run.result()).stop_reason))
+    outcome = outcome or [str((await run.result()).stop_reason)]
+    assert outcome == ["aborted"]
+    assert stage.failures == []
+
+
+async def test_an_abort_of_a_start_is_never_told(stage: Stage) -> None:
+    async with stage.service({"initialize": {"no_answer": True}}) as subagents:
+        with trio.move_on_after(0.3):
+            await subagents.start("fake", stage.request())
+    assert stage.failures == []
+
+
+async def test_an_on_failure_that_raises_changes_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Failure] = []
+
+    def on_failure(failure: Failure) -> None:
+        told.append(failure)
+        raise RuntimeError("CANARY")
+
+    async with open_subagents(on_failure=on_failure) as subagents:
+        subagents.register(stage.provider({"turns": [[{"exit": 3}]]}))
+        try:
+            result = await subagents.run("fake", stage.request())
+        except SubagentTeardownError:
+            pytest.fail("the exception must be contained")
+    assert told == [result.failure]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["on_failure raised RuntimeError"]
+
+
+async def test_a_failure_shows_its_diagnostic_and_nothing_else(stage: Stage) -> None:
+    turn = [{"stderr": "CANARY"}, {"error": {"code": -32603, "message": "CANARY", "data": "CANARY"}}]
+    async with stage.service({"turns": [turn]}) as subagents:
+        await subagents.run("fake", stage.request())
+    [failure] = stage.failures
+    assert str(failure) == failure.diagnostic
+    assert repr(failure) == f"<Failure: {failure.diagnostic}>"
+    assert failure.rpc_error is not None
+    assert failure.rpc_error.data == "CANARY"
+    assert "CANARY" in failure.stderr_tail
