@@ -8,6 +8,7 @@ that was left, or that nobody holds any more, is never waited for.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -17,6 +18,8 @@ from weakref import ref
 import trio
 
 from acp_subagent.seam.events import Event, EventsLagged, Snapshot, StderrLine
+
+_log = logging.getLogger("acp_subagent.seam")
 
 #: A subscription is behind also when what waits for it came in more bytes than this: events can be large.
 BUFFER_BYTES = 16 * 1024 * 1024
@@ -119,6 +122,7 @@ class Subscription:
     def lag(self) -> None:
         """Give up on this reader: what it has not read becomes one `EventsLagged`."""
         count = self.undelivered
+        _log.info("a subscription fell behind and was ended; %d events were not delivered", count)
         self._drop()
         self._batches.append(([EventsLagged(count)], 0))
         self._waiting = 1

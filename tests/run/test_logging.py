@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from acp_subagent import Failure, SubagentStartError, SubagentTeardownError, open_subagents
+from acp_subagent import EventsLagged, Failure, SubagentStartError, SubagentTeardownError, open_subagents
 from acp_subagent.acp.conversation import AcpConversation
 from tests.run.stage import Stage
 
@@ -41,6 +41,24 @@ async def test_a_failure_is_logged_by_its_diagnostic(stage: Stage, caplog: pytes
             with pytest.raises(SubagentStartError) as caught:
                 await subagents.start("fake", stage.request())
     assert [record.getMessage() for record in caplog.records] == [str(caught.value)]
+
+
+async def test_a_subscription_that_is_ended_for_falling_behind_is_logged_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = {"turns": [[{"text": {"text": "x", "count": 20}}]]}
+    limits: dict[str, Any] = {"event_buffer_events": 5, "subscriber_stall_seconds": 0.1}
+    with caplog.at_level(logging.INFO, logger="acp_subagent"):
+        async with stage.service(scenario, **limits) as subagents:
+            async with await subagents.start("fake", stage.request()) as run:
+                subscription = run.events()
+                await run.result()
+                [*_, last] = [event async for event in subscription]
+    assert isinstance(last, EventsLagged)
+    told = [record.getMessage() for record in caplog.records if "behind" in record.getMessage()]
+    assert told == [
+        f"a subscription fell behind and was ended; {last.count} events were not delivered",
+    ]
 
 
 async def test_nothing_is_said_loudly_about_a_run_that_goes_as_it_should(
