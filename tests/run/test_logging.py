@@ -46,7 +46,7 @@ async def test_a_failure_is_logged_by_its_diagnostic(stage: Stage, caplog: pytes
 async def test_a_subscription_that_is_ended_for_falling_behind_is_logged_once(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scenario = {"turns": [[{"text": {"text": "x", "count": 20}}]]}
+    scenario = {"turns": [[{"text": {"size": 60_000, "count": 20}}]]}
     limits: dict[str, Any] = {"event_buffer_events": 5, "subscriber_stall_seconds": 0.1}
     with caplog.at_level(logging.INFO, logger="acp_subagent"):
         async with stage.service(scenario, **limits) as subagents:
