@@ -1,4 +1,4 @@
-"""What the command line says in text: the answer as it streams, and the notes beside it. Pure.
+"""What the command line says in text: where messages of the answer part, and the notes beside it. Pure.
 
 Owns every word that goes to stderr. A note is made of our closed words and of numbers; nothing that an agent
 says is ever in one, except in `failure_lines`, which are shown only to whoever asked for them.
@@ -28,42 +28,34 @@ NO_TERMINAL = "no terminal to ask on: denied (--permission allow or reject decid
 STDOUT_BROKEN = "standard output cannot be written any more: ending the run"
 
 
-class Answer:
-    """The text of the answer, piece by piece: messages apart by a newline, a newline at the end."""
+class Messages:
+    """Where in the streamed text one message of the agent ends and the next begins."""
 
     def __init__(self) -> None:
         self._message_id: str | None = None
         self._ids_seen = False
         self._begun = False
-        self._mid_line = False
         self._characters = 0
 
-    def feed(self, chunk: TextChunk) -> str:
-        """What to show for the next chunk."""
+    def begins(self, chunk: TextChunk) -> bool:
+        """Whether this chunk, the next one, begins another message; then it belongs on a line of its own."""
         unnamed_apart = chunk.message_id is None and self._ids_seen
-        other = self._begun and (unnamed_apart or chunk.message_id != self._message_id)
+        begins = self._begun and (unnamed_apart or chunk.message_id != self._message_id)
         self._begun = True
         self._message_id = chunk.message_id
         self._ids_seen = self._ids_seen or chunk.message_id is not None
         self._characters += len(chunk.text)
-        shown = "\n" + chunk.text if other and self._mid_line else chunk.text
-        self._mid_line = not chunk.text.endswith("\n")
-        return shown
+        return begins
 
-    def end(self, result: SubagentResult) -> str:
-        """What is still missing: text that came as no event (to a reader too slow for it), the last newline.
+    def missing(self, result: SubagentResult) -> str:
+        """The text that came in no chunk, because whoever reads the answer was too slow for it.
 
         Where the result dropped text itself, nothing can be said about what is missing.
         """
-        rest = ""
-        if not result.counters.output_dropped_bytes:
-            texts = [
-                block.text for message in result.messages for block in message if isinstance(block, TextBlock)
-            ]
-            rest = "".join(texts)[self._characters :]
-        if rest:
-            self._mid_line = not rest.endswith("\n")
-        return rest + "\n" if self._mid_line else rest
+        if result.counters.output_dropped_bytes:
+            return ""
+        blocks = [block for message in result.messages for block in message]
+        return "".join(block.text for block in blocks if isinstance(block, TextBlock))[self._characters :]
 
 
 def note_on(event: Event, *, announce_requests: bool, announce_teardown: bool) -> str | None:

@@ -107,7 +107,7 @@ class _Conduct:
     def __init__(self, task: Task, streams: Streams) -> None:
         self._task = task
         self._streams = streams
-        self._answer = render.Answer()
+        self._messages = render.Messages()
         self._terminal: Terminal | None = None
         self._fault: Exception | None = None  # of one of the tasks beside the run
         self._abort = trio.Event()
@@ -234,7 +234,7 @@ class _Conduct:
             async for event in events:
                 if type(event) is TextChunk:
                     if not self._task.json:
-                        self._streams.answer(self._answer.feed(event))
+                        self._streams.answer(event.text, on_new_line=self._messages.begins(event))
                         if self._streams.full:
                             await trio.to_thread.run_sync(self._streams.wait_for_room, abandon_on_cancel=True)
                     continue
@@ -271,7 +271,8 @@ class _Conduct:
         if self._task.json:
             self._streams.answer(json_result.to_text(result, show_failure=self._task.show_failure) + "\n")
         else:
-            self._streams.answer(self._answer.end(result))
+            self._streams.answer(self._messages.missing(result))
+            self._streams.answer("", on_new_line=True)
         names = withheld_names(os.environ, pass_env=(*self._task.pass_env, *dict(self._task.env)))
         for line in render.closing_lines(result, seconds=self._seconds, withheld=names):
             self._streams.note(line)

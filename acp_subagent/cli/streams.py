@@ -39,8 +39,10 @@ class Streams:
         #: called once, in another thread, when stdout is found broken
         self.on_stdout_broken: Callable[[], None] = _nothing
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, *, on_new_line: bool = False) -> None:
         """A piece of the answer, to stdout; on a terminal without control sequences."""
+        if on_new_line and self._mid_line:
+            text = "\n" + text
         if self.stdout_is_terminal:
             text = self._filter.feed(text)
         if text:

@@ -22,42 +22,41 @@ from acp_subagent.seam.result import Counters, Failure, SubagentResult
 NOTHING = SubagentResult(stop_reason="completed")
 
 
-def shown(*chunks: tuple[str, str | None], result: SubagentResult = NOTHING) -> str:
-    answer = render.Answer()
-    pieces = [answer.feed(TextChunk(text, message_id)) for text, message_id in chunks]
-    return "".join(pieces) + answer.end(result)
+def begun(*chunks: tuple[str, str | None]) -> list[bool]:
+    messages = render.Messages()
+    return [messages.begins(TextChunk(text, message_id)) for text, message_id in chunks]
 
 
 @pytest.mark.parametrize(
-    ("chunks", "expected"),
+    ("message_ids", "expected"),
     [
-        ([], ""),
-        ([("one", None)], "one\n"),
-        ([("one\n", None)], "one\n"),
-        ([("on", None), ("e", None)], "one\n"),
-        ([("on", "a"), ("e", "a"), ("two", "b")], "one\ntwo\n"),
-        ([("one\n", "a"), ("two", "b")], "one\ntwo\n"),
-        ([("a warning", None), ("one", "a")], "a warning\none\n"),
-        (
-            [("one", "a"), ("a warning", None), ("another", None), ("two", "a")],
-            "one\na warning\nanother\ntwo\n",
-        ),
+        ([None, None], [False, False]),
+        (["a", "a", "b", "b"], [False, False, True, False]),
+        ([None, "a"], [False, True]),
+        (["a", None, None, "a"], [False, True, True, True]),
     ],
 )
-def test_messages_are_apart_and_the_last_line_ends(
-    chunks: list[tuple[str, str | None]], expected: str
-) -> None:
-    assert shown(*chunks) == expected
+def test_messages_are_told_apart_by_their_ids(message_ids: list[str | None], expected: list[bool]) -> None:
+    assert begun(*(("text", message_id) for message_id in message_ids)) == expected
 
 
-def test_text_that_came_as_no_event_is_shown_at_the_end() -> None:
+def missing(*chunks: tuple[str, str | None], result: SubagentResult) -> str:
+    messages = render.Messages()
+    for text, message_id in chunks:
+        messages.begins(TextChunk(text, message_id))
+    return messages.missing(result)
+
+
+def test_text_that_came_in_no_chunk_is_found() -> None:
     result = replace(NOTHING, messages=((TextBlock("one"),), (TextBlock("two"), TextBlock(" three"))))
-    assert shown(("one", "a"), ("tw", "b"), result=result) == "one\ntwo three\n"
+    assert missing(("one", "a"), ("tw", "b"), result=result) == "o three"
+    assert missing(("one", "a"), ("two three", "b"), result=result) == ""
+    assert missing(result=result) == "onetwo three"
 
 
 def test_nothing_is_guessed_when_the_result_itself_is_not_whole() -> None:
     result = replace(NOTHING, messages=((TextBlock("ree"),),), counters=Counters(output_dropped_bytes=10))
-    assert shown(("one two th", None), result=result) == "one two th\n"
+    assert missing(("one two th", None), result=result) == ""
 
 
 RECORD = PermissionRecord(ToolKind.EDIT, "reject", PermissionDecision.DENIED, "call-1", "option")
