@@ -151,6 +151,7 @@ class Child:
             facts = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             # Somebody else in this program has collected it: gone, and nobody can say how.
+            self._tree.forget_leader()
             return True
         if facts is not None:
             self.exit_status = exit_status(facts.si_code, facts.si_status)
@@ -198,8 +199,7 @@ class Child:
 
     def _take_stderr(self, data: bytes) -> None:
         self._tail += data
-        if len(self._tail) > self._spec.stderr_tail_bytes:
-            del self._tail[: -self._spec.stderr_tail_bytes]
+        del self._tail[: max(0, len(self._tail) - self._spec.stderr_tail_bytes)]
         if self._on_stderr is not None:
             try:
                 self._on_stderr(data)
@@ -208,17 +208,20 @@ class Child:
 
     async def _watch_exit(self) -> None:
         interval = _FIRST_WALK_SECONDS
+        walk_at = trio.current_time() + interval
         with self._watch:
             while not self.see_exit():
-                with trio.move_on_after(interval if self._pidfd >= 0 else _POLL_SECONDS) as pause:
+                with trio.move_on_at(walk_at):
                     await self._exit_told()
-                if pause.cancelled_caught:
+                if trio.current_time() >= walk_at:
                     self._remember_tree()
                     interval = min(interval * 2, _LONGEST_WALK_SECONDS)
+                    walk_at = trio.current_time() + interval
 
     async def _exit_told(self) -> None:
         if self._pidfd < 0:
-            await trio.sleep_forever()
+            await trio.sleep(_POLL_SECONDS)
+            return
         with suppress(trio.ClosedResourceError):
             await trio.lowlevel.wait_readable(self._pidfd)
         if not self.see_exit():

@@ -69,7 +69,8 @@ class ProcessHost:
         collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.ensure_running()
-        self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
+        with suppress(OSError):  # no descriptor left: the spawn will say so
+            self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
         since, since_look = self._census.table.now(), self._census.looks
         self._launches += 1
         element = f"/{self._service_id}.{self._launches}"

@@ -132,8 +132,8 @@ class _Ladder:
 
     async def climb(self) -> ExitStatus | None:
         gone = False
-        # The last moment at which some are still known by their parents; without a descriptor to look with, the
-        # end of stdin comes first, since it frees one.
+        # The last moment at which some are still known by their parents. Without a descriptor to look with,
+        # the end of stdin comes first: it frees one.
         with suppress(OSError):
             self._tree.walk()
         if self._leader.see_exit():

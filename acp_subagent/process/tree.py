@@ -60,6 +60,7 @@ class Tree:
         self._since = since
         self._since_look = since_look
         self._own_session = os.getsid(0)
+        # While the leader is not reaped, nobody else can get its session.
         self._permanent_session = leader.session if leader else None
         self._leader_pid = leader.pid if leader else None
         # Dead members that are ours to reap: this program is an init, or has asked to be given orphans.
@@ -72,7 +73,8 @@ class Tree:
         self.found = 0
         # Those of them that the table still has, dead ones too: none is counted twice.
         self._counted: set[Identity] = set()
-        #: true when the last look met a process that may be in the middle of an `exec`
+        #: true when somebody may have slipped through the last look: one member ended while it was going on,
+        #: perhaps after a fork, or a process was met that may be in the middle of an `exec`
         self.doubtful = False
         if leader is not None:
             self._keep([leader])
@@ -87,7 +89,8 @@ class Tree:
         for session in list(self._sessions):
             for facts in self._members_of_own(session, snapshot):
                 ours[facts.pid] = facts
-        self._adopt_strangers(ours, snapshot)
+        strangers = self._adopt_strangers(ours, snapshot)
+        self.doubtful = self._leaves_doubts(ours, strangers, snapshot)
         self.alive = {pid: facts for pid, facts in self.alive.items() if pid in ours}
         self._counted.intersection_update(facts.identity for facts in ours.values())
         self._keep(ours.values())
@@ -144,6 +147,10 @@ class Tree:
             {member.group for member in members if member.session != self._own_session} if groups else (),
         )
 
+    def forget_leader(self) -> None:
+        """Note that somebody else has reaped the leader: its number and its session may be given away now."""
+        self._permanent_session = None
+
     def release(self) -> None:
         """The last step: reap what this program has inherited of the tree, and give up its sessions."""
         for process in self._adopted:
@@ -168,11 +175,14 @@ class Tree:
         return [
             facts
             for facts in map(snapshot.facts, pids)
-            if facts is not None and facts.session == session and facts.start >= self._since
+            if facts is not None and _was_in(facts, session) and facts.start >= self._since
         ]
 
-    def _adopt_strangers(self, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> None:
-        """Go through the sessions that nobody has claimed: one member of ours in it makes all of it ours."""
+    def _adopt_strangers(self, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> list[ProcessFacts]:
+        """Go through the sessions that nobody has claimed: one member of ours in it makes all of it ours.
+
+        Returns the processes that are left, in sessions that are as new as ours and somebody else's.
+        """
         strangers: dict[int, list[ProcessFacts]] = {}
         for session in self.census.unclaimed(snapshot, since_look=self._since_look):
             members = [facts for facts in map(snapshot.facts, snapshot.members[session]) if facts is not None]
@@ -185,13 +195,22 @@ class Tree:
             adopted = False
             for session, members in list(strangers.items()):
                 if any(self._is_ours(facts, ours, snapshot) for facts in members):
-                    ours.update((facts.pid, facts) for facts in members if facts.session == session)
+                    ours.update((facts.pid, facts) for facts in members if _was_in(facts, session))
                     del strangers[session]
                     adopted = True
-        self.doubtful = any(
-            facts.alive and snapshot.cookie(facts) is None and self.census.doubts(facts.identity)
-            for members in strangers.values()
-            for facts in members
+        return [facts for members in strangers.values() for facts in members]
+
+    def _leaves_doubts(
+        self, ours: dict[int, ProcessFacts], strangers: list[ProcessFacts], snapshot: Snapshot
+    ) -> bool:
+        listed = (pid for session in self._sessions for pid in snapshot.members.get(session, ()))
+        return (
+            any(snapshot.facts(pid) is None for pid in listed)
+            or any(not facts.alive and facts.identity not in self._counted for facts in ours.values())
+            or any(
+                facts.alive and snapshot.cookie(facts) is None and self.census.doubts(facts.identity)
+                for facts in strangers
+            )
         )
 
     def _is_ours(self, facts: ProcessFacts, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> bool:
@@ -216,6 +235,11 @@ class Tree:
                 first = facts if facts.pid == facts.session else self._table.facts(facts.session)
                 self._sessions[facts.session] = first.start if first is not None else None
                 self.census.claim(facts.session, self)
+
+
+def _was_in(facts: ProcessFacts, session: int) -> bool:
+    """Whether a process listed in a session is still in it, or has just left it for one of its own."""
+    return facts.session in (session, facts.pid)
 
 
 class PsutilTable:

@@ -80,10 +80,10 @@ class Watchdog:
                 "The watchdog needs a Python interpreter and this program has none of its own; "
                 "open the service with reaper=False."
             )
-        own = process_table().facts(os.getpid())
-        arguments = [str(os.getpid()), str(own.start if own else 0), self._service_id, str(self._since)]
         environment = {n: v for n, v in os.environ.items() if n.startswith(_ENVIRONMENT_PREFIXES)}
         try:
+            own = process_table().facts(os.getpid())
+            arguments = [str(os.getpid()), str(own.start if own else 0), self._service_id, str(self._since)]
             return await trio.lowlevel.open_process(
                 [sys.executable, "-I", "-S", _REAPER, *arguments],
                 stdin=subprocess.PIPE,
@@ -95,6 +95,8 @@ class Watchdog:
             )
         except OSError as error:
             reason = SpawnFault.OUT_OF_DESCRIPTORS if error.errno in _OUT_OF_DESCRIPTORS else ""
+        except RuntimeError:
+            reason = ""  # no thread can be started, for which there is no word
         raise SpawnError(reason)
 
     def _let_go(self) -> None:

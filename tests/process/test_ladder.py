@@ -99,6 +99,7 @@ async def test_a_stopped_tree_dies(stage: Stage) -> None:
 
     report = await child.end_tree()
 
+    assert list(report.rungs) == [Rung.EOF, Rung.TERM, Rung.REAP]
     assert report.clean
     assert stage.roll.living == []
 

@@ -145,6 +145,20 @@ def test_a_session_number_that_was_used_again_is_a_strangers(scene: Scene) -> No
     assert scene.members() == {LEADER}
 
 
+def test_the_session_of_a_leader_is_no_strangers_until_it_is_reaped(scene: Scene) -> None:
+    del scene.table.rows[LEADER]
+    assert scene.members() == set()
+    scene.table.add(101, session=LEADER)
+    assert scene.members() == {101}
+
+
+def test_the_session_of_a_leader_that_somebody_reaped_may_be_a_strangers(scene: Scene) -> None:
+    scene.tree.forget_leader()
+    scene.table.add(LEADER, start=70)
+    scene.table.add(101, session=LEADER, start=71)
+    assert scene.members() == set()
+
+
 def test_a_session_that_was_there_before_the_spawn_is_not_looked_into(scene: Scene) -> None:
     """An old daemon runs a program with the environment of the agent that asked it to."""
     scene.table.add(101, session=10, cookie=b"/s.1")
@@ -207,6 +221,36 @@ def test_refresh_drops_whoever_has_died_or_become_another(scene: Scene) -> None:
     scene.table.add(103, start=99)
     scene.tree.refresh()
     assert set(scene.tree.alive) == {LEADER, 104}
+
+
+def test_a_member_that_makes_a_session_while_we_look_belongs(scene: Scene) -> None:
+    scene.table.add(101, session=LEADER)
+    listed = scene.table.sessions()
+    scene.table.add(101)
+    scene.table.sessions = lambda: listed  # type: ignore[method-assign]
+    assert scene.members() == {LEADER, 101}
+
+
+def test_a_member_that_ends_while_we_look_leaves_a_doubt(scene: Scene) -> None:
+    """It may have forked after the list was made."""
+    scene.table.add(101, session=LEADER)
+    listed = scene.table.sessions()
+    del scene.table.rows[101]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scene.table, "sessions", lambda: listed)
+        assert scene.members() == {LEADER}
+    assert scene.tree.doubtful
+    scene.members()
+    assert not scene.tree.doubtful
+
+
+def test_a_member_first_seen_dead_leaves_a_doubt_once(scene: Scene) -> None:
+    scene.table.add(101, session=LEADER, state="Z")
+    doubts = []
+    for _ in range(3):
+        scene.members()
+        doubts.append(scene.tree.doubtful)
+    assert doubts == [True, False, False]
 
 
 def test_an_empty_environment_is_doubted_a_few_times_and_then_believed(scene: Scene) -> None:

@@ -112,7 +112,7 @@ async def test_an_observer_of_stderr_that_raises_stops_nothing(stage: Stage) -> 
 @pytest.mark.parametrize("what", ["keeps", "floods"])
 async def test_the_exit_is_seen_though_a_grandchild_has_stdout(stage: Stage, what: str) -> None:
     grandchild = ["setsid", "call", *([["flood", 1]] if what == "floods" else []), "rest"]
-    child = await stage.spawn(["fork", grandchild], "call", ["write", 1, "an answer"], ["exit", 0])
+    child = await stage.spawn("call", ["write", 1, "an answer"], ["fork", grandchild], ["exit", 0])
     await stage.roll.wait_for(2)
 
     with trio.fail_after(5):
