@@ -8,6 +8,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from fake_acp_server.scenario import Scenario
     from fake_acp_server.strict import Judge
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] [--strict] [--report FILE]
                        [ARG ...]
+       fake-acp-server record FILE -- AGENT [ARG ...]
+       fake-acp-server replay [--exact] [--timing] FILE
+       fake-acp-server check [--scenario NAME]... [--timeout SECONDS] -- CLIENT [ARG ...]
        fake-acp-server --list | --rules | --schema | --report-schema | --help | --version
 
 A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
@@ -31,9 +35,18 @@ A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
   --version                print the version
   --help                   print this text
 
-Further arguments are accepted and only shown by the step `echo: argv`. Environment, where no option says
-otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON, FAKE_ACP_LOG,
-FAKE_ACP_STRICT (1), FAKE_ACP_REPORT (file).
+  record                   stand between a client and the real AGENT; write what they say to FILE,
+                           secrets masked
+  replay                   play the agent's side of FILE; when the client does something else, say where
+                           and exit 1 (--exact: also when it says something else; --timing: as slow as
+                           it was recorded)
+  check                    run CLIENT once for each conformance scenario, in strict mode, and print a
+                           table; the agent's command is put at CLIENT's end, or in the place of {agent}
+                           or {agent-file}
+
+Further arguments are accepted, and only shown by the step `echo: argv`.
+Environment, where no option says otherwise: FAKE_ACP_SCENARIO (name or file), FAKE_ACP_SCENARIO_JSON,
+FAKE_ACP_LOG, FAKE_ACP_STRICT (1), FAKE_ACP_REPORT (file).
 """
 
 USAGE_ERROR = 2
@@ -47,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the fake agent, or answer ``--list`` and the like; ends the process."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        if arguments and arguments[0] in ("record", "replay", "check"):
+            _run_command(arguments[0], arguments[1:])
         options = read_options(arguments)
         if _answer_and_leave(options):
             return
@@ -57,6 +72,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         os._exit(130)
 
 
+def _run_command(name: str, arguments: list[str]) -> NoReturn:
+    from fake_acp_server.commands import COMMANDS, CommandUsageError
+
+    try:
+        code = COMMANDS[name](arguments)
+    except CommandUsageError as problem:
+        _fail(str(problem))
+    sys.stdout.flush()
+    os._exit(code)
+
+
 def run(arguments: list[str], options: dict[str, str]) -> None:
     """Be the agent that the options and the environment ask for."""
     from fake_acp_server.scenario import ScenarioError, find
@@ -65,7 +91,6 @@ def run(arguments: list[str], options: dict[str, str]) -> None:
         scenario = find(options.get("--scenario"), options.get("--json"))
     except ScenarioError as problem:
         _fail(str(problem))
-        return
     serve(scenario, arguments, options)
 
 
@@ -156,7 +181,7 @@ def _print_table(rows: dict[str, str]) -> None:
     sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows.items())
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     sys.stderr.write(f"fake-acp-server: {text}\n")
     sys.stderr.flush()
     os._exit(USAGE_ERROR)

@@ -33,18 +33,23 @@ def fake_command(*arguments: str) -> list[str]:
 
 
 class Fake:
-    """A running fake and the conversation with it."""
+    """A running fake and the conversation with it. ``scenario``: its data, its name, or a whole command."""
 
     def __init__(
         self,
-        scenario: dict[str, Any] | str,
+        scenario: dict[str, Any] | str | list[str],
         checker: FrameChecker | None = None,
         environment: dict[str, str] | None = None,
         arguments: tuple[str, ...] = (),
     ) -> None:
-        chosen = ("--scenario", scenario) if isinstance(scenario, str) else ("--json", json.dumps(scenario))
+        if isinstance(scenario, list):
+            command = scenario
+        elif isinstance(scenario, str):
+            command = fake_command("--scenario", scenario, *arguments)
+        else:
+            command = fake_command("--json", json.dumps(scenario), *arguments)
         self.process = subprocess.Popen(
-            fake_command(*chosen, *arguments),
+            command,
             cwd=REPOSITORY,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.PIPE,

@@ -16,7 +16,6 @@ from fake_acp_server.scenario import ANSWER_KEYS, STEP_KEYS, Scenario, ScenarioE
 from fake_acp_server.step_models import Step
 from tests.fake.driver import REPOSITORY, fake_command
 
-
 TEXT, MAPPING = "Input should be a valid string", "Input should be a mapping"
 DEEP = {"turns": [[{"permission": {"on": {"allow": [{"x": 1}]}}}]]}
 
