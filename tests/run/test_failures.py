@@ -1,130 +1,30 @@
-"""Every row of the failure table that one turn can meet, each provoked with a real child.
-
-The expected texts are whole lines, so that a word or a field too many is a failure.
-"""
+"""Every row of the failure table that one turn can meet, each provoked with a real child."""
 
 from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
-from acp_subagent import SubagentResult, SubagentStartError
+from acp_subagent import (
+    Deadlines,
+    Failure,
+    Parent,
+    PermissionRequest,
+    SubagentResult,
+    SubagentStartError,
+)
+from acp_subagent.acp.vocabulary import ADVICE, Reason
+from tests.process.test_launch import as_an_ordinary_user
+from tests.process.test_spawn import descriptors_left
+from tests.run.rows import ASK, START_ROWS, TURN_ROWS, Row, line
 from tests.run.stage import Stage
-
-PERMISSION_LINE = "ACP permission (policy: reject; request: edit; decision: denied)"
-ASK = {"permission": {"tool_call": {"toolCallId": "c", "title": "t", "kind": "edit"}}}
-
-
-def line(fields: str) -> str:
-    """The failure line of the ACP provider with these fields."""
-    return f"Subagent failure (provider: ACP; {fields})"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A fact and what is said about it."""
-
-    name: str
-    scenario: dict[str, Any]
-    expected: str | None
-    stop_reason: str = "error"
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-def exits(**how: Any) -> list[dict[str, Any]]:
-    return [how]
-
-
-START_ROWS = [
-    Row(
-        "the process exits before initialize is answered",
-        {"initialize": {"before_answer": exits(exit=4)}},
-        line("stage: initialize; category: process-exit; exit code: 4"),
-    ),
-    Row(
-        "the process exits cleanly before initialize is answered",
-        {"initialize": {"before_answer": exits(exit=0)}},
-        line("stage: initialize; category: process-exit; exit code: 0"),
-    ),
-    Row(
-        "a signal ends the process before the session is open",
-        {"session_new": {"before_answer": exits(signal="KILL")}},
-        line("stage: new-session; category: process-exit; signal: SIGKILL"),
-    ),
-    Row(
-        "stdout ends and the process stays",
-        {"initialize": {"before_answer": [{"close_stdout": True}, {"sleep": 20}]}},
-        line("stage: initialize; category: transport"),
-    ),
-    Row(
-        "stdout ends before the session is open and the process stays",
-        {"session_new": {"before_answer": [{"close_stdout": True}, {"sleep": 20}]}},
-        line("stage: new-session; category: transport"),
-    ),
-    Row(
-        "a login is needed",
-        {"session_new": {"error": {"code": -32000, "message": "Authentication required"}}},
-        line("stage: new-session; category: auth-required; rpc code: -32000"),
-    ),
-    Row(
-        "initialize is answered with an error",
-        {"initialize": {"error": {"code": -32602, "message": "no"}}},
-        line("stage: initialize; category: remote-error; rpc code: -32602"),
-    ),
-    Row(
-        "an error of a code that is not in the list",
-        {"session_new": {"error": {"code": -31999, "message": "no"}}},
-        line("stage: new-session; category: remote-error"),
-    ),
-    Row(
-        "another protocol version",
-        {"initialize": {"merge": {"protocolVersion": 2}}},
-        line("stage: initialize; category: protocol; reason: version-mismatch"),
-    ),
-    Row(
-        "noise and nothing else",
-        {"start": [{"raw": {"text": "starting ...\n", "repeat": 200}}], "initialize": {"no_answer": True}},
-        line("stage: initialize; category: protocol; reason: never-spoke-acp"),
-    ),
-    Row(
-        "the answer to initialize is malformed",
-        {"initialize": {"result": {"protocolVersion": "1"}}},
-        line("stage: initialize; category: protocol; reason: malformed-answer"),
-    ),
-    Row(
-        "no session id",
-        {"session_new": {"result": {}}},
-        line("stage: new-session; category: protocol; reason: malformed-answer"),
-    ),
-    Row(
-        "a session id that is no string",
-        {"session_new": {"result": {"sessionId": 7}}},
-        line("stage: new-session; category: protocol; reason: malformed-answer"),
-    ),
-    Row(
-        "a frame that is too large",
-        {"session_new": {"before_answer": [{"raw": {"text": "x", "repeat": 200_000}}, {"sleep": 20}]}},
-        line("stage: new-session; category: protocol; reason: frame-too-large"),
-        settings={"max_frame_bytes": 100_000},
-    ),
-    Row(
-        "the startup deadline passes during initialize",
-        {"initialize": {"no_answer": True}},
-        line("stage: initialize; category: timeout; reason: startup-deadline"),
-        settings={"startup_timeout_seconds": 0.5},
-    ),
-    Row(
-        "the startup deadline passes before the session is open",
-        {"session_new": {"no_answer": True}},
-        line("stage: new-session; category: timeout; reason: startup-deadline"),
-        settings={"startup_timeout_seconds": 1.0},
-    ),
-]
 
 
 @pytest.mark.parametrize("row", START_ROWS, ids=lambda row: row.name)
@@ -135,102 +35,7 @@ async def test_a_failed_start_says_why(row: Row, stage: Stage) -> None:
     assert str(caught.value) == row.expected
     assert caught.value.teardown is None
     assert [failure.diagnostic for failure in stage.failures] == [row.expected]
-
-
-TURN_ROWS = [
-    Row("end_turn", {"turns": [[ASK, {"stop": "end_turn"}]]}, None, "completed"),
-    Row("max_tokens", {"turns": [[{"stop": "max_tokens"}]]}, None, "max-tokens"),
-    Row(
-        "max_tokens after a denial",
-        {"turns": [[ASK, {"stop": "max_tokens"}]]},
-        PERMISSION_LINE,
-        "max-tokens",
-    ),
-    Row("refusal", {"turns": [[{"stop": "refusal"}]]}, None, "refusal"),
-    Row("refusal after a denial", {"turns": [[ASK, {"stop": "refusal"}]]}, PERMISSION_LINE, "refusal"),
-    Row("a remote cancel", {"turns": [[{"stop": "cancelled"}]]}, None, "aborted"),
-    Row(
-        "a remote cancel after a denial",
-        {"turns": [[ASK, {"stop": "cancelled"}]]},
-        PERMISSION_LINE,
-        "aborted",
-    ),
-    Row(
-        "max_turn_requests",
-        {"turns": [[{"stop": "max_turn_requests"}]]},
-        line("stage: prompt; category: remote-limit; stop reason: max_turn_requests"),
-    ),
-    Row(
-        "a stop reason that is not known",
-        {"turns": [[ASK, {"stop": "CANARY"}]]},
-        line("stage: prompt; category: unknown; stop reason: unknown") + "\n" + PERMISSION_LINE,
-    ),
-    Row(
-        "no stop reason",
-        {"turns": [[{"stop": {}}]]},
-        line("stage: prompt; category: protocol; reason: malformed-answer"),
-    ),
-    Row(
-        "a stop reason that is no string",
-        {"turns": [[{"stop": 5}]]},
-        line("stage: prompt; category: protocol; reason: malformed-answer"),
-    ),
-    Row(
-        "a JSON-RPC error",
-        {"turns": [[{"error": {"code": -32603, "message": "CANARY", "data": "CANARY"}}]]},
-        line("stage: prompt; category: remote-error; rpc code: -32603"),
-    ),
-    Row(
-        "a login is needed in the middle",
-        {"turns": [[{"error": {"code": -32000, "message": "CANARY"}}]]},
-        line("stage: prompt; category: auth-required; rpc code: -32000"),
-    ),
-    Row(
-        "the process exits",
-        {"turns": [[{"text": "x"}, {"exit": 255}]]},
-        line("stage: process; category: process-exit; exit code: 255"),
-    ),
-    Row(
-        "a signal ends the process after a denial",
-        {"turns": [[ASK, {"signal": "SEGV"}]]},
-        line("stage: process; category: process-exit; signal: SIGSEGV") + "\n" + PERMISSION_LINE,
-    ),
-    Row(
-        "stdout ends and the process stays",
-        {"turns": [[{"close_stdout": True}, {"sleep": 20}]]},
-        line("stage: prompt; category: transport"),
-    ),
-    Row(
-        "a frame that is too large",
-        {"turns": [[{"raw": {"text": "x", "repeat": 200_000}}, {"sleep": 20}]]},
-        line("stage: prompt; category: protocol; reason: frame-too-large"),
-        settings={"max_frame_bytes": 100_000},
-    ),
-    Row(
-        "the turn deadline",
-        {"turns": [[{"text": {"text": "x", "forever": True, "delay_seconds": 0.05}}]]},
-        line("stage: prompt; category: timeout; reason: turn-deadline"),
-        settings={"turn_timeout_seconds": 0.5},
-    ),
-    Row(
-        "the idle deadline",
-        {"turns": [[{"text": "x"}, {"wait_cancel": True}]]},
-        line("stage: prompt; category: timeout; reason: idle-deadline"),
-        settings={"idle_timeout_seconds": 0.4},
-    ),
-    Row(
-        "the tool idle deadline",
-        {"turns": [[{"tool_call": {"title": "t", "status": "in_progress"}}, {"wait_cancel": True}]]},
-        line("stage: prompt; category: timeout; reason: tool-idle-deadline"),
-        settings={"idle_timeout_seconds": 0.1, "tool_idle_timeout_seconds": 0.5},
-    ),
-    Row(
-        "a deadline comes before whatever the agent then does",
-        {"on_cancel": "exit", "turns": [[{"wait_cancel": True}]]},
-        line("stage: prompt; category: timeout; reason: idle-deadline"),
-        settings={"idle_timeout_seconds": 0.4},
-    ),
-]
+    expect_advice(caught.value.failure)
 
 
 @pytest.mark.parametrize("row", TURN_ROWS, ids=lambda row: row.name)
@@ -250,6 +55,13 @@ def expect_failure(result: SubagentResult, stage: Stage) -> None:
         assert result.failure.prompt_dispatched
         assert not result.failure.retryable
         assert "CANARY" not in f"{result!r}{result.failure!r}{result.failure}"
+        expect_advice(result.failure)
+
+
+def expect_advice(failure: Failure) -> None:
+    """Every reason comes with its sentence of advice, and nothing else does."""
+    assert failure.advice == (None if failure.reason is None else ADVICE[Reason(failure.reason)])
+    assert f"reason: {failure.reason}" in failure.diagnostic or failure.reason is None
 
 
 async def test_an_agent_that_stops_reading_fails_the_run_as_write_blocked(stage: Stage) -> None:
@@ -284,7 +96,7 @@ async def test_a_command_that_cannot_run_is_refused_with_its_reason(
         with pytest.raises(SubagentStartError) as caught:
             await subagents.start("fake", stage.request())
     assert str(caught.value) == line(f"stage: process; category: process-start; reason: {reason}")
-    assert caught.value.failure.advice is not None
+    expect_advice(caught.value.failure)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +115,112 @@ async def test_a_launch_that_cannot_work_is_refused_with_its_reason(
         with pytest.raises(SubagentStartError) as caught:
             await subagents.start("fake", stage.request())
     assert str(caught.value) == line(f"stage: process; category: process-start; reason: {reason}")
+    expect_advice(caught.value.failure)
+
+
+async def test_a_start_without_a_descriptor_left_is_refused(stage: Stage) -> None:
+    async with stage.service({}, service={"reaper": False}) as subagents:
+        assert (await subagents.run("fake", stage.request())).stop_reason == "completed"
+        for spare in (0, 2, 4):
+            with descriptors_left(spare), pytest.raises(SubagentStartError) as caught:
+                await subagents.start("fake", stage.request())
+            expected = line("stage: process; category: process-start; reason: out-of-descriptors")
+            assert str(caught.value) == expected
+            assert caught.value.failure.retryable
+            expect_advice(caught.value.failure)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing", "cwd-not-found"),
+        ("a\0b", "cwd-not-found"),
+        ("file", "cwd-not-directory"),
+    ],
+)
+async def test_a_parents_directory_that_cannot_be_used_is_refused(
+    name: str, reason: str, stage: Stage
+) -> None:
+    (stage.folder / "file").write_text("")
+    async with stage.service({}, cwd=None) as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", stage.request(parent=Parent(cwd=str(stage.folder / name))))
+    assert str(caught.value) == line(f"stage: initialize; category: configuration; reason: {reason}")
+    expect_advice(caught.value.failure)
+
+
+async def test_a_parents_directory_that_may_not_be_entered_is_refused(stage: Stage) -> None:
+    # Not below the test's own folder, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as closed:
+        async with stage.service({}, cwd=None) as subagents:
+            with as_an_ordinary_user(closed), pytest.raises(SubagentStartError) as caught:
+                await subagents.start("fake", stage.request(parent=Parent(cwd=closed)))
+    expected = line("stage: initialize; category: configuration; reason: cwd-not-enterable")
+    assert str(caught.value) == expected
+    expect_advice(caught.value.failure)
+
+
+async def test_a_directory_that_goes_after_the_provider_was_made_is_refused(stage: Stage) -> None:
+    directory = stage.folder / "gone"
+    directory.mkdir()
+    async with stage.service({}, cwd=str(directory)) as subagents:
+        directory.rmdir()
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", stage.request())
+    assert str(caught.value) == line("stage: initialize; category: configuration; reason: cwd-not-found")
+
+
+async def test_a_directory_that_goes_while_the_start_waits_is_refused(stage: Stage) -> None:
+    directory, texts = stage.folder / "gone", list[str]()
+    directory.mkdir()
+
+    async def start_second() -> None:
+        with pytest.raises(SubagentStartError) as caught:
+            await subagents.start("second", stage.request())
+        texts.append(str(caught.value))
+
+    async with stage.service({}, service={"max_concurrent_runs": 1}) as subagents:
+        subagents.register(stage.provider({}, name="second", cwd=str(directory)))
+        async with trio.open_nursery() as nursery:
+            async with await subagents.start("fake", stage.request()):
+                nursery.start_soon(start_second)
+                await trio.testing.wait_all_tasks_blocked()
+                directory.rmdir()
+    assert texts == [line("stage: initialize; category: configuration; reason: cwd-not-found")]
+
+
+async def test_waiting_for_a_place_counts_in_the_startup_deadline(stage: Stage) -> None:
+    scenario = {"turns": [[{"wait_cancel": True}]]}
+    async with stage.service(scenario, service={"max_concurrent_runs": 1}) as subagents:
+        async with await subagents.start("fake", stage.request()):
+            late = stage.request(deadlines=Deadlines(startup_seconds=0.2))
+            with pytest.raises(SubagentStartError) as caught:
+                await subagents.start("fake", late)
+    expected = line("stage: initialize; category: timeout; reason: startup-deadline")
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(("wish", "decision"), [("allow", "allowed"), ("deny", "denied"), (None, "denied")])
+async def test_the_decision_of_a_handler_is_told(wish: str | None, decision: str, stage: Stage) -> None:
+    async def handler(request: PermissionRequest) -> str | None:
+        return wish
+
+    settings: dict[str, Any] = {"permission": "ask", "permission_handler": handler}
+    async with stage.service({"turns": [[ASK, {"stop": "refusal"}]]}, **settings) as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.diagnostic == f"ACP permission (policy: ask; request: edit; decision: {decision})"
+    assert result.failure is None
+
+
+async def test_a_request_that_is_still_open_is_no_decision(stage: Stage) -> None:
+    async def never(request: PermissionRequest) -> None:
+        await trio.sleep_forever()
+
+    settings: dict[str, Any] = {"permission": "ask", "permission_handler": never, "turn_timeout_seconds": 0.4}
+    async with stage.service({"turns": [[ASK, {"wait_cancel": True}]]}, **settings) as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.diagnostic == line("stage: prompt; category: timeout; reason: turn-deadline")
+    assert [record.decision for record in result.permissions] == ["cancelled"]
 
 
 async def test_the_host_finds_the_details_in_the_failure(stage: Stage) -> None:
