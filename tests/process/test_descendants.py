@@ -97,6 +97,18 @@ async def test_a_process_that_nothing_marks_is_remembered_from_when_its_parent_l
     assert report.processes_found == 3
 
 
+async def test_a_process_that_nothing_marks_is_seen_right_before_stdin_is_closed(stage: Stage) -> None:
+    """The agent exits then, and with it the only link to it."""
+    unmarked = ["fork", ["setsid", ["exec", "cleared"], "call", "rest"]]
+    child = await stage.spawn(unmarked, "until_eof")
+    await stage.roll.wait_for(1)
+
+    report = await child.end_tree()
+
+    assert stage.roll.living == []
+    assert report.processes_found == 2
+
+
 async def test_a_launcher_that_exits_early_leaves_the_agent_to_the_ladder(stage: Stage) -> None:
     child = await stage.spawn(["fork", ["call", "until_eof"]], "call", ["exit", 0])
     await stage.roll.wait_for(2)
