@@ -175,7 +175,7 @@ class Child:
         self._drain.cancel()
         self._watch.cancel()
         self.stdin.close()
-        self._read_last_stderr()
+        self.read_stderr()
         self._stderr.close()
         if self._pidfd >= 0:
             trio.lowlevel.notify_closing(self._pidfd)
@@ -189,8 +189,11 @@ class Child:
             while data := await self._stderr.receive_some(_READ_BYTES):
                 self._take_stderr(data)
 
-    def _read_last_stderr(self) -> None:
-        """What dead processes wrote is in the pipe at once; nobody waits for those that may still hold it."""
+    def read_stderr(self) -> None:
+        """Take what is in the stderr pipe, without waiting, at most 1 MiB.
+
+        What a dead process wrote is there at once; nobody waits for those that may still hold the pipe.
+        """
         left = _LAST_STDERR_BYTES
         with suppress(OSError, trio.ClosedResourceError):
             while left > 0 and (data := os.read(self._stderr.fileno(), _READ_BYTES)):
