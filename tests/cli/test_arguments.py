@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from acp_subagent.cli import render
-from tests.cli.driver import REPOSITORY, CommandLine, arguments, environment, fake, run, turn
+from tests.cli.driver import CommandLine, arguments, environment, fake, run, turn
 
 
 def command_line(*args: str, **process: Any) -> tuple[int, str, str]:
@@ -96,32 +97,33 @@ def test_bytes_in_the_prompt_that_are_no_text_are_replaced() -> None:
     assert (done.code, done.stdout) == (0, "caf\ufffd\n")
 
 
-def test_everything_after_the_first_dashes_is_the_agents(tmp_path: Path) -> None:
-    done = run([*fake(turn({"echo": "argv"})), "--version", "--", "-h", "", "two words"])
-    assert (
-        "'--version', '--', '-h', '', 'two words'" in done.stdout
-        or '"--", "-h", "", "two words"' in done.stdout
-    )
+def test_everything_after_the_first_dashes_is_the_agents() -> None:
+    theirs = ["--permission", "--", "-x", "", "two words"]
+    done = run([*fake(turn({"echo": "argv"})), *theirs])
+    assert json.loads(done.stdout)[-len(theirs) :] == theirs
+
+
+def agents_directory(*options: str, **process: Any) -> str:
+    done = run(turn({"echo": "cwd"}), *options, **process)
+    directories = json.loads(done.stdout)
+    assert directories["process"] == directories["session"]
+    return str(directories["session"])
 
 
 def test_paths_may_have_spaces(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()
     agent = folder / "an agent"
-    agent.write_text(f"#!{sys.executable} -P\nfrom fake_acp_server.cli import main\nmain()\n")
+    agent.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m fake_acp_server "$@"\n')
     agent.chmod(0o755)
-    done = run([str(agent), "--scenario", "demo"], "--cwd", str(folder), "--env", "FAKE_ACP_SCENARIO=")
-    assert done.code == 0, done.stderr
-    done = run(turn({"echo": "cwd"}), "--cwd", str(folder))
-    assert done.stdout.strip().strip('"') == str(folder)
+    assert run([str(agent), "--scenario", "echo"]).stdout == "a prompt\n"
+    assert agents_directory("--cwd", str(folder)) == str(folder)
 
 
 def test_a_relative_directory_is_relative_to_ours(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
-    done = run(turn({"echo": "cwd"}), "--cwd", "inner", cwd=tmp_path)
-    assert done.stdout.strip().strip('"') == str(tmp_path / "inner")
-    done = run(turn({"echo": "cwd"}), cwd=tmp_path)
-    assert done.stdout.strip().strip('"') == str(tmp_path)
+    assert agents_directory("--cwd", "inner", cwd=tmp_path) == str(tmp_path / "inner")
+    assert agents_directory(cwd=tmp_path) == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,3 @@ sys.exit(main())
     assert (status, stdout) == (1, "")
     assert "acp-subagent: unexpected LookupError" in stderr
     assert "a secret" not in stderr
-
-
-def test_the_checkout_is_where_these_tests_think() -> None:
-    assert (REPOSITORY / "acp_subagent" / "__main__.py").exists()
