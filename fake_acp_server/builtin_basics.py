@@ -224,6 +224,20 @@ SCENARIOS: dict[str, dict[str, Any]] = {
             ]
         ],
     },
+    "tour": {
+        "purpose": "a turn with permission, files and terminal; a turn that only a cancel ends; load",
+        "capabilities": {"loadSession": True, "promptCapabilities": {}, "sessionCapabilities": _ALL_SESSIONS},
+        "turns": [
+            [
+                *DEMO_TURN[:-2],
+                {"read_file": "${cwd}/notes.txt"},
+                {"write_file": {"path": "${cwd}/notes.txt", "text": "${file.content}"}},
+                {"terminal": {"command": "echo", "args": ["hello"], "cwd": "${cwd}"}},
+                {"text": " The terminal said ${terminal.output}"},
+            ],
+            [{"text": {"text": "more ", "forever": True, "delay_seconds": 0.01}}],
+        ],
+    },
     "conversation": {
         "purpose": "three turns that differ: an answer, a refusal, an answer that asks for permission",
         "turns": [[{"text": "first"}], [{"stop": "refusal"}], DEMO_TURN],
