@@ -26,6 +26,40 @@ if TYPE_CHECKING:
         PermissionPolicy as PermissionPolicy,
     )
     from acp_subagent.acp.provider import AcpProvider as AcpProvider
+    from acp_subagent.delegate.definition import ToolDefinition as ToolDefinition
+    from acp_subagent.delegate.job_tools import (
+        JobKillTool as JobKillTool,
+    )
+    from acp_subagent.delegate.job_tools import (
+        JobOutputTool as JobOutputTool,
+    )
+    from acp_subagent.delegate.jobs import (
+        Job as Job,
+    )
+    from acp_subagent.delegate.jobs import (
+        JobNotice as JobNotice,
+    )
+    from acp_subagent.delegate.jobs import (
+        JobOutput as JobOutput,
+    )
+    from acp_subagent.delegate.jobs import (
+        JobTable as JobTable,
+    )
+    from acp_subagent.delegate.jobs import (
+        open_job_table as open_job_table,
+    )
+    from acp_subagent.delegate.outcome import (
+        JobStatus as JobStatus,
+    )
+    from acp_subagent.delegate.outcome import (
+        ToolResult as ToolResult,
+    )
+    from acp_subagent.delegate.tool import (
+        ModelTool as ModelTool,
+    )
+    from acp_subagent.delegate.tool import (
+        SubagentTool as SubagentTool,
+    )
     from acp_subagent.errors import (
         ConfigurationError as ConfigurationError,
     )
@@ -244,6 +278,11 @@ _HOMES = {
     "acp.config": ("AcpConfig",),
     "acp.permissions": ("PermissionAnswer", "PermissionOption", "PermissionPolicy"),
     "acp.provider": ("AcpProvider",),
+    "delegate.definition": ("ToolDefinition",),
+    "delegate.job_tools": ("JobKillTool", "JobOutputTool"),
+    "delegate.jobs": ("Job", "JobNotice", "JobOutput", "JobTable", "open_job_table"),
+    "delegate.outcome": ("JobStatus", "ToolResult"),
+    "delegate.tool": ("ModelTool", "SubagentTool"),
     "errors": (
         "ConfigurationError",
         "DuplicateProviderError",
