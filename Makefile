@@ -18,6 +18,7 @@ help:
 	@echo 'make test-agents             only those'
 	@echo 'make matrix                  the full product of the fault matrix'
 	@echo 'make check                   lint and strict types'
+	@echo 'make bench                   speed and memory beside what else one could use (some minutes)'
 
 run: $(VENV)/run.stamp
 	@$(PY) -m acp_subagent run --permission allow "$$PROMPT" $(if $(AGENT),-- $(AGENT))
@@ -41,6 +42,9 @@ check: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+bench: $(PY)
+	$(PY) -m benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache dist build
