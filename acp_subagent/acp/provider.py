@@ -20,13 +20,14 @@ from acp_subagent.process.launch import LaunchSpec, check_launch, resolve_comman
 from acp_subagent.seam.content import ContentBlock
 from acp_subagent.seam.request import Deadlines, SubagentCapabilities, SubagentRequest
 from acp_subagent.seam.run import StartContext
-from acp_subagent.supervised.chain import Chain, ChainSettings
+from acp_subagent.supervised.chain import Chain
 from acp_subagent.supervised.clock import TurnLimits
 from acp_subagent.supervised.conversation import Outcome
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.reporting import describe, start_error
 from acp_subagent.supervised.run import ResumableRun
-from acp_subagent.supervised.turn import Turn, TurnSettings
+from acp_subagent.supervised.settings import ChainSettings, TurnSettings
+from acp_subagent.supervised.turn import Turn
 from acp_subagent.wire.connection import WireLimits
 
 _CAPABILITIES = SubagentCapabilities(

@@ -22,7 +22,7 @@ from acp_subagent.process.tree import Tree
 from acp_subagent.seam.activity import ExitStatus, TeardownReport
 
 _READ_BYTES = 65536
-#: how much of what is still in the stderr pipe is read when the tree is gone
+#: how much of stderr is read in one go when nobody waits for more
 _LAST_STDERR_BYTES = 1 << 20
 #: how soon after the spawn the tree is walked for the first time; doubles up to the other
 _FIRST_WALK_SECONDS = 0.25
@@ -98,6 +98,17 @@ class Child:
     def stderr_tail(self) -> bytes:
         """The last part of what it wrote to stderr, at most `stderr_tail_bytes`."""
         return bytes(self._tail)
+
+    def read_stderr(self) -> None:
+        """Take what is in the stderr pipe now, without waiting, at most 1 MiB.
+
+        What a dead process wrote is there at once; nobody waits for those that may still hold the pipe.
+        """
+        left = _LAST_STDERR_BYTES
+        with suppress(OSError):  # nothing more just now, or closed already
+            while left > 0 and (data := os.read(self._stderr.fileno(), _READ_BYTES)):
+                self._take_stderr(data)
+                left -= len(data)
 
     def start_tasks(self, nursery: trio.Nursery) -> None:
         """Start draining stderr and watching for the exit. Called once, by `ProcessHost.spawn`."""
@@ -188,17 +199,6 @@ class Child:
         with self._drain, suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while data := await self._stderr.receive_some(_READ_BYTES):
                 self._take_stderr(data)
-
-    def read_stderr(self) -> None:
-        """Take what is in the stderr pipe, without waiting, at most 1 MiB.
-
-        What a dead process wrote is there at once; nobody waits for those that may still hold the pipe.
-        """
-        left = _LAST_STDERR_BYTES
-        with suppress(OSError, trio.ClosedResourceError):
-            while left > 0 and (data := os.read(self._stderr.fileno(), _READ_BYTES)):
-                self._take_stderr(data)
-                left -= len(data)
 
     def _take_stderr(self, data: bytes) -> None:
         self._tail += data

@@ -11,47 +11,28 @@ What is said to the child is the conversation's business; what a turn waits for,
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import trio
 
-from acp_subagent.errors import (
-    SpawnError,
-    SubagentAbortedError,
-    SubagentTeardownError,
-    UnsupportedCapabilityError,
-)
-from acp_subagent.process.child import Child
-from acp_subagent.process.host import ProcessHost
+from acp_subagent.errors import ServiceClosedError, SubagentAbortedError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.events import StageChanged
-from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason, Timings
+from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
 from acp_subagent.seam.run import StartContext
-from acp_subagent.supervised.conversation import Conversation, LifeEvent, Link, Outcome, Verdict
-from acp_subagent.supervised.ending import DeadlineName, End, Intent
-from acp_subagent.supervised.reporting import describe, log_teardown, start_error, teardown_error
-from acp_subagent.supervised.stderr import StderrLines
-from acp_subagent.supervised.turn import Turn, TurnSettings, needs_observation, silence
-from acp_subagent.wire.connection import Connection, WireLimits
-from acp_subagent.wire.log import WireLog
+from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome, Verdict
+from acp_subagent.supervised.ending import End, Intent
+from acp_subagent.supervised.hurry import Hurry
+from acp_subagent.supervised.ladder import NOTHING_ENDED, Ladder
+from acp_subagent.supervised.line import Line
+from acp_subagent.supervised.opening import Opening
+from acp_subagent.supervised.reporting import bare_result, describe, start_error
+from acp_subagent.supervised.settings import ChainSettings
+from acp_subagent.supervised.tasks import Tasks
+from acp_subagent.supervised.turn import Turn
 
 _log = logging.getLogger("acp_subagent.supervised")
-
-#: The report of a ladder that had nothing to end.
-NOTHING_ENDED = TeardownReport(rungs={}, processes_found=0, survivors=0, exit_status=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainSettings:
-    """The limits of one child that hold for all its runs."""
-
-    turn: TurnSettings
-    wire: WireLimits
-    startup_ends_at: float  #: on trio's clock; `inf` for no limit
-    settle_grace_seconds: float
-    wire_log: str | None = None  #: absolute path of the log of every frame; None for no log
 
 
 class Chain:
@@ -66,31 +47,33 @@ class Chain:
         context: StartContext,
         settings: ChainSettings,
     ) -> None:
-        self._launch = launch
         self._settings = settings
         self._context = context
-        self._nursery: trio.Nursery | None = None
-        self._connection: Connection | None = None
-        self._child: Child | None = None
-        self._wire_log: WireLog | None = None
-        self._startup_scope = trio.CancelScope(deadline=settings.startup_ends_at)
-        self._hurry_scope = trio.CancelScope()
-        self._hurry = trio.Event()
+        self._ends_once_open = False  # it is an errand: there will be no turn
+        self._open = False  # the conversation did what it was to do before the first turn
         self._published = False
         self._failed = False  # the child cannot be used any more
-        self._cancelled_outside = False
+        self._closed_under_us = False  # the service was closed while the start was under way
         self._ladder_wanted = trio.Event()
         self._ladder_ended = trio.Event()
         self._disposed = trio.Event()
-        self._report: TeardownReport | None = None
-        self._teardown_error: SubagentTeardownError | None = None
         self._start_failure: Failure | None = None
-        self._refusal: UnsupportedCapabilityError | None = None
-        self._broken: Exception | None = None  # what a task of ours raised
-        self._timings = Timings()
-        self._timed_until = 0.0
+        self._teardown_seconds: float | None = None
         self.conversation = conversation
         self.turn = first_turn  #: the latest turn
+        self._line = Line(
+            conversation,
+            lambda: self.turn,
+            limits=settings.wire,
+            exit_observation_seconds=settings.turn.exit_observation_seconds,
+            wire_log=settings.wire_log,
+        )
+        self._opening = Opening(
+            self._line, conversation, launch=launch, context=context, ends_at=settings.startup_ends_at
+        )
+        self._ladder = Ladder(self._line, conversation)
+        self._hurry = Hurry(context.hurry, seconds=context.hurry_seconds)
+        self._tasks = Tasks(self._come_down)
 
     # -- what runs and their callers ask for
 
@@ -101,11 +84,18 @@ class Chain:
         after whatever was spawned has been ended.
         """
         await self._context.nursery.start(self._serve)
-        if self._published and not self._disposed.is_set():
-            return
-        if self._cancelled_outside:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        raise self._start_exception()
+        if not self._published or self._disposed.is_set():
+            await self._raise_what_prevented_it()
+
+    async def do_errand(self) -> None:
+        """Let the conversation do what its `open` does, and end the child.
+
+        Raises what `start` raises, and `SubagentTeardownError` when that was all that went wrong.
+        """
+        self._ends_once_open = True
+        await self._context.nursery.start(self._serve)
+        if not self._open or self._ladder.error is not None:
+            await self._raise_what_prevented_it()
 
     @property
     def usable(self) -> bool:
@@ -116,22 +106,33 @@ class Chain:
         """End `turn` by our own intent; a start that is still under way ends with it."""
         turn.cancel()
         if not self._published:
-            self._startup_scope.cancel()
+            self._opening.cancel()
 
     async def dispose(self) -> TeardownReport:
-        """End the child, and the turn that is under way; the same report or error for every caller."""
+        """End the child, and the turn that is under way; the same report or error for every caller.
+
+        A cancellation does not cut it short; it only begins the time that is left to hurry.
+        """
         self._ladder_wanted.set()
-        with trio.CancelScope(shield=True):
+        cancelled = False
+        try:
             await self._disposed.wait()
-        if self._teardown_error is not None:
-            raise self._teardown_error.with_traceback(None)
-        return self._report or NOTHING_ENDED
+        except trio.Cancelled:  # it comes again at the caller's next checkpoint
+            cancelled = True
+        if cancelled:
+            if not self._tasks.include_caller():
+                self._hurry.soon()
+            with trio.CancelScope(shield=True):
+                await self._disposed.wait()
+        if self._ladder.error is not None:
+            raise self._ladder.error.with_traceback(None)
+        return self._ladder.report or NOTHING_ENDED
 
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
         self._begin(turn)
         if turn.abort is not None:
-            self._spawn(lambda: self._heed_abort(turn))
+            self._tasks.spawn(lambda: self._heed_abort(turn))
 
     # -- the life of the child
 
@@ -147,11 +148,15 @@ class Chain:
 
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            self._spawn(self._heed_hurry)
-            if self.turn.abort is not None:
-                self._spawn(lambda: self._heed_abort(self.turn))
-            if await self._start():
+            self._tasks.run_in(nursery)
+            first = self.turn
+            self._tasks.spawn(self._heed_hurry)
+            self._tasks.spawn(self._heed_closing)
+            if first.abort is not None:
+                self._tasks.spawn(lambda: self._heed_abort(first))
+            self._open = await self._start()
+            if self._open and not self._ends_once_open:
+                self._tasks.spawn(self._watch_line)
                 self._published = True
                 task_status.started()
                 # The caller runs in the next tick, before anything can be read: what it subscribes to there
@@ -159,95 +164,36 @@ class Chain:
                 # be noticed: the prompt must not be sent then.
                 await trio.lowlevel.cancel_shielded_checkpoint()
                 await trio.lowlevel.cancel_shielded_checkpoint()
-                self._begin(self.turn)
+                self._begin(first)
                 await self._ladder_wanted.wait()
             await self._tear_down()
             nursery.cancel_scope.cancel()
-        if self._child is not None:
-            self._child.stdout.close()
-        if self._wire_log is not None:
-            self._wire_log.close()
+        self._line.close()
 
     async def _start(self) -> bool:
         """Whether a prompt can be sent; if not, why is kept for the caller of `start`."""
-        outcome = Outcome(end=End.UNANSWERED)
-        try:
-            with self._startup_scope:
-                outcome = await self._open()
-        except UnsupportedCapabilityError as exc:
-            self._refusal = exc.with_traceback(None)
+        outcome = await self._opening.run(self._tasks, lambda: self.turn.intent)
+        if self._opening.refusal is not None or outcome.intent is Intent.CANCELLED:
             return False
-        except SpawnError as exc:
-            outcome = Outcome(end=End.NOT_SPAWNED, reason=exc.reason, cause=exc.cause or exc)
-        except Exception as exc:  # noqa: BLE001  becomes the outcome of the start
-            outcome = Outcome(end=End.UNEXPECTED, cause=exc)
-        # A cancellation that has come already must be noticed before the run is published.
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        if self._broken is not None:
-            outcome = Outcome(end=End.UNEXPECTED, cause=self._broken)
-        outcome.intent = self.turn.intent
-        expired = self._startup_scope.cancelled_caught and outcome.end is not End.UNEXPECTED
-        if outcome.intent is None and expired:
-            outcome.intent, outcome.deadline = Intent.DEADLINE, DeadlineName.STARTUP
         if outcome.intent is None and outcome.end is End.ANSWERED:
             return True
-        if outcome.intent is not Intent.CANCELLED:
-            verdict = self.conversation.classify(outcome)
-            self._start_failure = self._describe(verdict, outcome, dispatched=False)
-            self._fail()
+        verdict = self.conversation.classify(outcome)
+        self._start_failure = self._describe(verdict, outcome, dispatched=False)
+        self._fail()
         return False
-
-    async def _open(self) -> Outcome:
-        """Spawn the child and open its session, as the list of stages that it is."""
-        self._timed_until = trio.current_time()
-        if self._context.limiter is not None:
-            await self._context.limiter.acquire_on_behalf_of(self)
-        host = self._context.shared.get(
-            ProcessHost, lambda: ProcessHost(self._context.service_id, watchdog=self._context.reaper)
-        )
-        assert self._nursery is not None
-        stderr = StderrLines(lambda: self.turn.feed)
-        self._child = child = await host.spawn(self._launch, self._nursery, on_stderr=stderr.feed)
-        self.conversation.advance(LifeEvent.PROCESS_SPAWNED)
-        self._timed("spawn")
-        if self._settings.wire_log is not None:
-            self._wire_log = WireLog(self._settings.wire_log, child=child.pid)
-        self._connection = connection = Connection(
-            child.stdout,
-            child.stdin,
-            self.conversation,
-            self._settings.wire,
-            tap=None if self._wire_log is None else self._wire_log.tap,
-            before_read=self,
-        )
-        for task in (
-            connection.read,
-            connection.write,
-            self._watch_child,
-            self._watch_wire,
-            self._watch_writer,
-        ):
-            self._spawn(task)
-        link = Link(connection=connection, spawn=self._spawn, timed=self._timed)
-        outcome = await self.conversation.open(link)
-        if outcome.end is End.UNANSWERED and connection.ended.is_set():
-            if needs_observation(connection, child):
-                with trio.move_on_after(self._settings.turn.exit_observation_seconds):
-                    await child.exited.wait()
-            outcome = silence(connection, child)
-        return outcome
 
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
         turn.begin()
         turn.feed.put(StageChanged(self.conversation.stage))
-        self._spawn(lambda: self._serve_turn(turn))
+        turn.feed.flush(self._line.connection.received_bytes)
+        if self._hurry.begun.is_set():
+            turn.hurry()
+        self._tasks.spawn(lambda: self._serve_turn(turn))
 
     async def _serve_turn(self, turn: Turn) -> None:
-        assert self._connection is not None
-        assert self._child is not None
         try:
-            outcome = await turn.converse(self._connection, self._child)
+            outcome = await turn.converse(self._line)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
             outcome = Outcome(end=End.UNEXPECTED, cause=exc, intent=turn.intent, deadline=turn.deadline)
             turn.concluded.set()
@@ -268,59 +214,40 @@ class Chain:
 
     def _settle(self, turn: Turn, verdict: Verdict, failure: Failure | None) -> None:
         """Make the result final, from what is known now."""
-        result = SubagentResult(
-            stop_reason=verdict.stop_reason,
-            diagnostic=verdict.diagnostic,
-            failure=failure,
-            session=self.conversation.session,
-            timings=replace(self._timings, turn=turn.seconds),
-            teardown=self._report,
-            exit_status=None if self._report is None else self._report.exit_status,
-        )
+        timings = replace(self._opening.timings, turn=turn.seconds, teardown=self._teardown_seconds)
+        result = bare_result(verdict, failure, self.conversation.session, timings, self._ladder.report)
         if turn.record is not None:
             result = turn.record.fill(result)
         self.conversation.end_turn()
         turn.settle(result)
-        if self._teardown_error is not None:
-            self._teardown_error.result = result
+        if self._ladder.error is not None:
+            self._ladder.error.result = result
 
     async def _tear_down(self) -> None:
         """End the turn that is under way, take leave of the agent, and end its process tree."""
         if self._published:
             self.cancel(self.turn)
+            self.turn.feed.lift()  # nobody is waited for any more, also when there was nothing to cancel
             await (self.turn.concluded if self._context.one_shot else self.turn.settled).wait()
         began = trio.current_time()
-        try:
-            await self._end_child()
-        except Exception as exc:  # noqa: BLE001  the ladder must come to its end, whatever happens
-            _log.error("teardown raised %s", type(exc).__name__)
-            self._report = replace(self._report or NOTHING_ENDED, failed=True)
-        self._timings = replace(self._timings, teardown=trio.current_time() - began)
-        if self._report is not None:
-            log_teardown(self._child, self._report)
-            self._teardown_error = teardown_error(self.conversation, self._report, self._child)
-        if self._teardown_error is not None:
-            self._context.report(self._teardown_error.failure)
-        if self._context.limiter is not None and self in self._context.limiter.statistics().borrowers:
-            self._context.limiter.release_on_behalf_of(self)
+        if not (self._failed or self._hurry.begun.is_set()):
+            await self._ladder.take_leave()
+        if not self._failed:
+            self._ladder.advance(LifeEvent.DISPOSED)
+        if self.turn.begun:
+            self.turn.feed.put(StageChanged(self.conversation.stage))
+            self.turn.feed.flush()
+        await self._ladder.climb(self._hurry.begun)
+        self._teardown_seconds = trio.current_time() - began
+        if self._ladder.error is not None:
+            self._context.report(self._ladder.error.failure)
+        self._opening.give_place_back()
         self._ladder_ended.set()
         if self._published:
             await self.turn.settled.wait()
-            if self._teardown_error is not None:
-                self._teardown_error.result = self.turn.result
+            if self._ladder.error is not None:
+                self._ladder.error.result = self.turn.result
         self._disposed.set()
-
-    async def _end_child(self) -> None:
-        if self._child is not None and not (self._failed or self._hurry.is_set()):
-            await self.conversation.close()
-        if not self._failed:
-            self.conversation.advance(LifeEvent.DISPOSED)
-        if self.turn.record is not None:
-            self.turn.feed.put(StageChanged(self.conversation.stage))
-            self.turn.feed.flush()
-        if self._child is not None:
-            self._report = await self._child.end_tree(hurry=self._hurry)
-        self.conversation.advance(LifeEvent.LADDER_ENDED)
 
     # -- what goes on beside it
 
@@ -330,17 +257,21 @@ class Chain:
             await trio.sleep_forever()
         finally:
             if not self._disposed.is_set():
-                if not self._context.closing.is_set():
-                    self._cancelled_outside = True
-                    if self._context.hurry_seconds is not None:
-                        self._hurry_scope.deadline = trio.current_time() + self._context.hurry_seconds
+                if not self._published:
+                    self._hurry.soon()
                 self.cancel(self.turn)
                 self._ladder_wanted.set()
 
+    async def _heed_closing(self) -> None:
+        """The block that the service was opened for is left: come to an end, wherever we are."""
+        await self._context.closing.wait()
+        self._closed_under_us = not self._published
+        self.cancel(self.turn)
+        self._ladder_wanted.set()
+
     async def _heed_hurry(self) -> None:
-        with self._hurry_scope:
-            await self._context.hurry.wait()
-        self._hurry.set()
+        await self._hurry.wait()
+        self._ladder.hurry()
         self.turn.hurry()
 
     async def _heed_abort(self, turn: Turn) -> None:
@@ -349,27 +280,10 @@ class Chain:
             await turn.abort.wait()
             self.cancel(turn)
 
-    async def _watch_child(self) -> None:
-        """The leader's exit ends the conversation, whoever still holds its stdout."""
-        assert self._child is not None
-        assert self._connection is not None
-        await self._child.exited.wait()
-        self._connection.stop()
-        self.turn.poke()
-
-    async def _watch_writer(self) -> None:
-        """A broken pipe to the child ends the conversation, once what it may have said was waited for."""
-        assert self._connection is not None
-        await self._connection.write_broken.wait()
-        with trio.move_on_after(self._settings.turn.exit_observation_seconds):
-            await self._connection.ended.wait()
-        self._connection.stop()
-
-    async def _watch_wire(self) -> None:
-        """Once the conversation has ended, the child is of no more use."""
-        assert self._connection is not None
-        await self._connection.ended.wait()
-        if self.turn.record is not None:
+    async def _watch_line(self) -> None:
+        """Once the line is dead, the child is of no more use."""
+        await self._line.connection.ended.wait()
+        if self.turn.begun:
             self.turn.feed.flush()
         while not self.turn.settled.is_set():
             # The prompt's waiter has been told already, unless that is what raised.
@@ -378,32 +292,13 @@ class Chain:
         self._fail()
         self._ladder_wanted.set()
 
-    # -- back-pressure of the reader (wire.connection.BackPressure)
-
-    @property
-    def ready(self) -> bool:
-        """Asked between reads: hand out the events of the last one; may the reader go on?"""
-        if self.turn.record is None:
-            return True
-        self.turn.feed.flush()
-        return not self.turn.feed.behind
-
-    async def wait(self) -> None:
-        """Wait, for a bounded time, until the subscribers have caught up."""
-        turn = self.turn
-        turn.pause()
-        try:
-            await turn.feed.wait_for_room()
-        finally:
-            turn.unpause()
-
     # -- small things
 
     def _fail(self) -> None:
         """The child cannot be used any more."""
         if not self._failed and not self._ladder_wanted.is_set():
             self._failed = True
-            self.conversation.advance(LifeEvent.RUN_FAILED)
+            self._ladder.advance(LifeEvent.RUN_FAILED)
 
     def _describe(self, verdict: Verdict, outcome: Outcome, *, dispatched: bool) -> Failure | None:
         """The failure record, told to the host; None when nothing failed."""
@@ -411,48 +306,37 @@ class Chain:
             self.conversation,
             verdict,
             outcome,
-            child=self._child,
-            connection=self._connection,
+            line=self._line,
             dispatched=dispatched,
         )
         if failure is not None:
             self._context.report(failure)
         return failure
 
-    def _start_exception(self) -> Exception:
-        if self._refusal is not None:
-            if self._teardown_error is not None:
-                self._refusal.add_note(str(self._teardown_error))
-            return self._refusal
+    async def _raise_what_prevented_it(self) -> None:
+        """Raise why there is no ready run; a cancellation comes before our own intent."""
+        if self._opening.refusal is not None:
+            if self._ladder.error is not None:
+                self._opening.refusal.add_note(str(self._ladder.error))
+            raise self._opening.refusal
         if self._start_failure is not None:
-            return start_error(self._start_failure, self._teardown_error)
-        return self._teardown_error or SubagentAbortedError()
+            raise start_error(self._start_failure, self._ladder.error)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._ladder.error is not None:
+            raise self._ladder.error.with_traceback(None)
+        if self._closed_under_us:
+            raise ServiceClosedError("The block of open_subagents() was left before the subagent was ready.")
+        raise SubagentAbortedError
 
-    def _timed(self, what: str) -> None:
-        """Note that a part of the start is done; `what` is a field of `Timings`."""
-        now = trio.current_time()
-        self._timings = replace(self._timings, **{what: now - self._timed_until})
-        self._timed_until = now
-
-    def _spawn(self, task: Callable[[], Awaitable[None]]) -> None:
-        assert self._nursery is not None
-        self._nursery.start_soon(self._contained, task)
-
-    @trio.lowlevel.enable_ki_protection
-    async def _contained(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run one task of this child; what it raises ends this chain and nothing else."""
-        try:
-            await task()
-        except Exception as exc:  # noqa: BLE001  no task of ours lets an exception reach a nursery
-            _log.error("a task of a run raised %s", type(exc).__name__)
-            self._broken = exc
-            outcome = Outcome(end=End.UNEXPECTED, cause=exc)
-            self.turn.answered(outcome)
-            self._startup_scope.cancel()
-            if self.turn.concluded.is_set() and not self.turn.settled.is_set():
-                self._settle_bare(outcome)
-            self._fail()
-            self._ladder_wanted.set()
+    def _come_down(self, crash: Exception) -> None:
+        """A bug of ours has ended a task: the start or the turn that is under way ends with it."""
+        self._opening.crash(crash)
+        outcome = Outcome(end=End.UNEXPECTED, cause=crash)
+        self.turn.answered(outcome)
+        if self.turn.concluded.is_set() and not self.turn.settled.is_set():
+            self._settle_bare(outcome)
+        self._fail()
+        self._ladder_wanted.set()
 
     def _settle_bare(self, outcome: Outcome) -> None:
         """Settle the turn without what it brought: gathering that is what may have failed."""

@@ -82,6 +82,10 @@ class TurnPort(Protocol):
         """Where the turn's events go."""
 
     @property
+    def begun(self) -> bool:
+        """Whether what the child says belongs to the turn already."""
+
+    @property
     def ending(self) -> bool:
         """Whether the turn is being cancelled (so that requests for permission are answered so)."""
 

@@ -12,10 +12,11 @@ from acp_subagent.errors import SubagentStartError, SubagentTeardownError
 from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.diagnostic import join_lines
-from acp_subagent.seam.result import Failure
+from acp_subagent.seam.request import SessionRef
+from acp_subagent.seam.result import Failure, SubagentResult, Timings
 from acp_subagent.supervised.conversation import Conversation, Outcome, Verdict
 from acp_subagent.supervised.ending import End
-from acp_subagent.wire.connection import Connection
+from acp_subagent.supervised.line import Line
 
 _log = logging.getLogger("acp_subagent.supervised")
 
@@ -30,13 +31,14 @@ def describe(
     verdict: Verdict,
     outcome: Outcome,
     *,
-    child: Child | None = None,
-    connection: Connection | None = None,
+    line: Line | None = None,
     dispatched: bool = False,
 ) -> Failure | None:
     """The host's local detail of a failed start or turn; None when nothing failed."""
     if verdict.category is None:
         return None
+    child = None if line is None else line.child
+    connection = None if line is None else line.connected
     passing = outcome.end in _PASSING or outcome.reason in _PASSING_REASONS
     stderr = b"" if child is None else child.stderr_tail
     noise = [] if connection is None else connection.noise_samples
@@ -55,6 +57,25 @@ def describe(
         prompt_dispatched=dispatched,
         retryable=passing and not dispatched and conversation.retryable(verdict),
         advice=conversation.advice(verdict.reason),
+    )
+
+
+def bare_result(
+    verdict: Verdict,
+    failure: Failure | None,
+    session: SessionRef | None,
+    timings: Timings,
+    report: TeardownReport | None,
+) -> SubagentResult:
+    """The result without what the turn brought; `report` is None when nobody waits for the ladder."""
+    return SubagentResult(
+        stop_reason=verdict.stop_reason,
+        diagnostic=verdict.diagnostic,
+        failure=failure,
+        session=session,
+        timings=timings,
+        teardown=report,
+        exit_status=None if report is None else report.exit_status,
     )
 
 

@@ -25,7 +25,8 @@ from acp_subagent.seam.feed import Subscription
 from acp_subagent.seam.request import SessionRef, prompt_blocks
 from acp_subagent.seam.result import SubagentResult
 from acp_subagent.seam.run import SubagentRun
-from acp_subagent.supervised.chain import NOTHING_ENDED, Chain
+from acp_subagent.supervised.chain import Chain
+from acp_subagent.supervised.ladder import NOTHING_ENDED
 from acp_subagent.supervised.turn import Turn
 
 

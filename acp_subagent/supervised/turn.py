@@ -8,32 +8,24 @@ is for the conversation to say; what becomes of the child afterwards, for the ch
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 
 import trio
 
-from acp_subagent.process.child import Child
+from acp_subagent.seam.activity import Usage
 from acp_subagent.seam.content import ContentBlock
 from acp_subagent.seam.events import Snapshot
 from acp_subagent.seam.feed import EventFeed
 from acp_subagent.seam.result import SubagentResult
-from acp_subagent.supervised.clock import TurnClock, TurnLimits
+from acp_subagent.supervised.clock import TurnClock
 from acp_subagent.supervised.conversation import Conversation, Outcome, TurnRecord
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
-from acp_subagent.wire.connection import Connection, Ending
+from acp_subagent.supervised.line import Line
+from acp_subagent.supervised.settings import TurnSettings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSettings:
-    """The limits that hold for a turn, in seconds and events."""
-
-    limits: TurnLimits
-    cancel_grace_seconds: float
-    exit_observation_seconds: float
-    event_buffer_events: int
-    subscriber_stall_seconds: float
+_log = logging.getLogger("acp_subagent.supervised")
 
 
 class Turn:
@@ -51,6 +43,7 @@ class Turn:
         self._blocks = blocks
         self._settings = settings
         self._clock = TurnClock(settings.limits, now=trio.current_time())
+        self._line: Line | None = None
         self._answer: Outcome | None = None
         self._woken = trio.Event()
         self._gave_up = False
@@ -74,6 +67,11 @@ class Turn:
     # -- what the conversation says (TurnPort)
 
     @property
+    def begun(self) -> bool:
+        """Whether what the child says belongs to the turn already."""
+        return self.record is not None
+
+    @property
     def ending(self) -> bool:
         """Whether the turn is being cancelled."""
         return self.intent is not None
@@ -90,11 +88,13 @@ class Turn:
 
     def pause(self) -> None:
         """Let the idle deadline stand still; pauses nest."""
+        self._listen()
         self._clock.pause(trio.current_time())
         self.poke()
 
     def unpause(self) -> None:
         """End one pause."""
+        self._listen()
         self._clock.unpause(trio.current_time())
         self.poke()
 
@@ -128,32 +128,36 @@ class Turn:
             self.feed.close()
             self.abort_scope.cancel()
             self.settled.set()
-            for callback in self._callbacks:
-                callback(result)
-            self._callbacks.clear()
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                try:
+                    callback(result)
+                except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
+                    _log.warning("a callback for a settled run raised %s", type(exc).__name__)
 
     def snapshot(self) -> Snapshot:
         """The turn so far."""
         if self.record is None:
-            raise RuntimeError("a turn that has not begun has no events")
+            return Snapshot(self._conversation.stage, (), (), (), Usage())
         return self.record.snapshot(self._conversation.stage)
 
     # -- the wait
 
-    async def converse(self, connection: Connection, child: Child) -> Outcome:
+    async def converse(self, line: Line) -> Outcome:
         """Send the prompt and wait until it is known how the turn ends."""
+        self._line = line
         if self.intent is None:
             started = trio.current_time()
             self.dispatched = True
             self._conversation.prompt(self._blocks)
-            await self._wait(connection, until_intent=True, ends_at=inf)
+            await self._wait(until_intent=True, ends_at=inf)
             if self._answer is None:
                 self._conversation.cancel_turn()
                 grace_ends = trio.current_time() + self._settings.cancel_grace_seconds
-                await self._wait(connection, until_intent=False, ends_at=grace_ends)
+                await self._wait(until_intent=False, ends_at=grace_ends)
             outcome = self._answer or Outcome(end=End.UNANSWERED)
-            if outcome.end is End.UNANSWERED and connection.ended.is_set():
-                outcome = await self._explain_silence(connection, child)
+            if outcome.end is End.UNANSWERED and line.connection.ended.is_set():
+                outcome = await self._explain_silence(line)
             self.seconds = trio.current_time() - started
         else:
             outcome = Outcome(end=End.UNANSWERED)
@@ -161,12 +165,12 @@ class Turn:
         self.concluded.set()
         return outcome
 
-    async def _wait(self, connection: Connection, *, until_intent: bool, ends_at: float) -> None:
+    async def _wait(self, *, until_intent: bool, ends_at: float) -> None:
         """Wait for the answer or the end of the stream, and for our intent if it is to end the wait."""
         while self._answer is None and not (until_intent and self.intent is not None):
             deadline, name = ends_at, None
             if until_intent:
-                self._clock.heard(connection.last_inbound)
+                self._listen()
                 in_progress = self.record is not None and self.record.tool_in_progress
                 deadline, name = self._clock.next_deadline(tool_in_progress=in_progress)
             if deadline <= trio.current_time() or (self._gave_up and not until_intent):
@@ -178,40 +182,23 @@ class Turn:
             with trio.move_on_at(deadline):
                 await self._woken.wait()
 
-    async def _explain_silence(self, connection: Connection, child: Child) -> Outcome:
+    def _listen(self) -> None:
+        """Tell the clock when the agent was last heard of."""
+        if self._line is not None:
+            self._clock.heard(self._line.connection.last_inbound)
+
+    async def _explain_silence(self, line: Line) -> Outcome:
         """The stream is over without an answer: say why, after a bounded look at the child's exit."""
-        with trio.move_on_after(self._settings.exit_observation_seconds):
-            while needs_observation(connection, child) and self.intent is None:
+        with trio.move_on_after(line.exit_observation_seconds):
+            while line.needs_observation and self.intent is None:
                 self._woken = trio.Event()
                 await self._woken.wait()
-        return silence(connection, child)
+        return line.silence()
 
     def _intend(self, intent: Intent) -> None:
-        if self.intent is None and self._answer is None and not self.concluded.is_set():
+        # The end of the stream is no answer: the exit may still be waited for, and that wait ends too.
+        answered = self._answer is not None and self._answer.end is not End.UNANSWERED
+        if self.intent is None and not answered and not self.concluded.is_set():
             self.intent = intent
             self.feed.lift()
             self.poke()
-
-
-#: Endings of a connection that say by themselves why there will be no answer.
-_SELF_EXPLAINING = {
-    Ending.FRAME_TOO_LARGE: End.FRAME_TOO_LARGE,
-    Ending.NEVER_SPOKE: End.NEVER_SPOKE,
-    Ending.WRITE_BLOCKED: End.WRITE_BLOCKED,
-    Ending.UNEXPECTED: End.UNEXPECTED,
-}
-
-
-def needs_observation(connection: Connection, child: Child) -> bool:
-    """Whether only the child's exit can tell why the stream ended."""
-    return child.exit_status is None and connection.ending not in _SELF_EXPLAINING
-
-
-def silence(connection: Connection, child: Child) -> Outcome:
-    """Why a connection that has ended brought no answer. An exit that was seen comes before all else."""
-    if child.exit_status is not None and connection.ending is not Ending.UNEXPECTED:
-        return Outcome(end=End.EXITED, exit_status=child.exit_status)
-    end = End.STREAM_ENDED
-    if connection.ending is not None:
-        end = _SELF_EXPLAINING.get(connection.ending, End.STREAM_ENDED)
-    return Outcome(end=end, cause=connection.error)

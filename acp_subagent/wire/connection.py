@@ -107,6 +107,8 @@ class Connection:
         """The first exception that the tap raised; it changed nothing."""
         self.last_inbound = trio.current_time()
         """`trio.current_time()` of the last read that carried a frame; at first, when this was made."""
+        self.received_bytes = 0
+        """How much was read so far."""
 
     @property
     def counters(self) -> Counters:
@@ -232,6 +234,7 @@ class Connection:
                 if not data:
                     self._read_over = True
                     return Ending.EOF
+                self.received_bytes += len(data)
                 self._handle(self._buffer.feed(bytes(data)))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._read_over = True

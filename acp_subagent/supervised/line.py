@@ -1,0 +1,157 @@
+"""The line to one child: its process, the connection over its pipes, and the tasks that watch both.
+
+Owns how the end of the one becomes the end of the other, why a line has gone silent, and the pace of the
+reader. What is said on it is the conversation's, when it is opened and ended is the chain's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from acp_subagent.process.child import Child
+from acp_subagent.process.host import ProcessHost
+from acp_subagent.process.launch import LaunchSpec
+from acp_subagent.seam.activity import TeardownReport
+from acp_subagent.supervised.conversation import Outcome, TurnPort
+from acp_subagent.supervised.ending import End
+from acp_subagent.supervised.stderr import StderrLines
+from acp_subagent.wire.connection import Connection, Ending, WireLimits
+from acp_subagent.wire.jsonrpc import Receiver
+from acp_subagent.wire.log import WireLog
+
+#: Endings of a connection that say by themselves why there will be no answer.
+_SELF_EXPLAINING = {
+    Ending.FRAME_TOO_LARGE: End.FRAME_TOO_LARGE,
+    Ending.NEVER_SPOKE: End.NEVER_SPOKE,
+    Ending.WRITE_BLOCKED: End.WRITE_BLOCKED,
+    Ending.UNEXPECTED: End.UNEXPECTED,
+}
+
+
+class Line:
+    """One child and the connection to it. `turn` gives the turn that is under way, for events and pauses."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        turn: Callable[[], TurnPort],
+        *,
+        limits: WireLimits,
+        exit_observation_seconds: float,
+        wire_log: str | None,
+    ) -> None:
+        self._receiver = receiver
+        self._turn = turn
+        self._limits = limits
+        self._wire_log_path = wire_log
+        self._wire_log: WireLog | None = None
+        self._stderr = StderrLines(lambda: turn().feed)
+        self._connection: Connection | None = None
+        self.exit_observation_seconds = exit_observation_seconds  #: for the exit, when a stream has ended
+        self.child: Child | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; there is one once the child is."""
+        assert self._connection is not None
+        return self._connection
+
+    @property
+    def connected(self) -> Connection | None:
+        """The connection, if there is one yet."""
+        return self._connection
+
+    async def open(self, host: ProcessHost, launch: LaunchSpec, nursery: trio.Nursery) -> None:
+        """Spawn the child and connect to it. Raises `SpawnError`; then there is no child."""
+        self.child = child = await host.spawn(launch, nursery, on_stderr=self._stderr.feed)
+        if self._wire_log_path is not None:
+            self._wire_log = WireLog(self._wire_log_path, child=child.pid)
+        self._connection = Connection(
+            child.stdout,
+            child.stdin,
+            self._receiver,
+            self._limits,
+            tap=None if self._wire_log is None else self._wire_log.tap,
+            before_read=self,
+        )
+
+    @property
+    def tasks(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        """What has to run as long as the line is open."""
+        return (self.connection.read, self.connection.write, self._watch_child, self._watch_writer)
+
+    # -- why nothing comes any more
+
+    @property
+    def needs_observation(self) -> bool:
+        """Whether only the child's exit, which has not been seen, can tell why the stream ended."""
+        assert self.child is not None
+        return self.child.exit_status is None and self.connection.ending not in _SELF_EXPLAINING
+
+    def silence(self) -> Outcome:
+        """Why a line that has ended brought no answer. An exit that was seen comes before all else."""
+        assert self.child is not None
+        connection, child = self.connection, self.child
+        if child.exit_status is not None and connection.ending is not Ending.UNEXPECTED:
+            child.read_stderr()  # its last words belong to the failure
+            return Outcome(end=End.EXITED, exit_status=child.exit_status)
+        end = End.STREAM_ENDED
+        if connection.ending is not None:
+            end = _SELF_EXPLAINING.get(connection.ending, End.STREAM_ENDED)
+        return Outcome(end=end, cause=connection.error)
+
+    async def _watch_child(self) -> None:
+        """The leader's exit ends the conversation, whoever still holds its stdout."""
+        assert self.child is not None
+        await self.child.exited.wait()
+        self.connection.stop()
+        self._turn().poke()
+
+    async def _watch_writer(self) -> None:
+        """A broken pipe to the child ends the conversation, once what it may have said was waited for."""
+        await self.connection.write_broken.wait()
+        with trio.move_on_after(self.exit_observation_seconds):
+            await self.connection.ended.wait()
+        self.connection.stop()
+
+    # -- the pace of the reader (wire.connection.BackPressure)
+
+    @property
+    def ready(self) -> bool:
+        """Asked between reads: hand out the events of the last one; may the reader go on?"""
+        turn = self._turn()
+        if not turn.begun:
+            return True
+        turn.feed.flush(self.connection.received_bytes)
+        return not turn.feed.behind
+
+    async def wait(self) -> None:
+        """Wait, for a bounded time, until the subscribers have caught up."""
+        turn = self._turn()
+        turn.pause()
+        try:
+            await turn.feed.wait_for_room()
+        finally:
+            turn.unpause()
+
+    # -- the end
+
+    async def end(self, hurry: trio.Event) -> TeardownReport:
+        """End the child's whole tree; what was in the pipes is handled then. `hurry` skips to the kill."""
+        assert self.child is not None
+        try:
+            return await self.child.end_tree(hurry=hurry)
+        finally:
+            self._stderr.finish()
+            if self._connection is not None:
+                self._connection.stop()
+                self._connection.close_writer()
+
+    def close(self) -> None:
+        """Let go of what the line holds; its tasks have ended."""
+        if self.child is not None:
+            self.child.stdout.close()
+        if self._wire_log is not None:
+            self._wire_log.close()

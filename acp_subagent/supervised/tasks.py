@@ -1,0 +1,53 @@
+"""The tasks of one child: run in its nursery, each contained.
+
+Owns that no task of ours lets an exception reach a nursery: it is handed to whoever made this, as data. Also
+knows whether the task that calls is one of these (a handler of the host runs as one).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import trio
+
+_log = logging.getLogger("acp_subagent.supervised")
+
+
+class Tasks:
+    """What runs for one child. `on_crash` gets what a task raised; it must not raise."""
+
+    def __init__(self, on_crash: Callable[[Exception], None]) -> None:
+        self._on_crash = on_crash
+        self._nursery: trio.Nursery | None = None
+
+    @property
+    def nursery(self) -> trio.Nursery:
+        """The nursery, for those who contain their tasks themselves."""
+        assert self._nursery is not None
+        return self._nursery
+
+    def run_in(self, nursery: trio.Nursery) -> None:
+        """Where they run; called before the first one is spawned."""
+        self._nursery = nursery
+
+    def spawn(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run `task` beside the others."""
+        self.nursery.start_soon(self._contained, task)
+
+    def include_caller(self) -> bool:
+        """Whether the present task is one of these, or runs below one."""
+        task = trio.lowlevel.current_task()
+        while task.parent_nursery is not None:
+            if task.parent_nursery is self._nursery:
+                return True
+            task = task.parent_nursery.parent_task
+        return False
+
+    @trio.lowlevel.enable_ki_protection
+    async def _contained(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except Exception as exc:  # noqa: BLE001  what a task of ours raises ends its child and nothing else
+            _log.error("a task of a run raised %s", type(exc).__name__)
+            self._on_crash(exc)
