@@ -122,7 +122,6 @@ async def _open(spec: LaunchSpec, cookie: str) -> trio.Process:
         )
     except OSError as error:
         failure = spawn_error(error, spec)
-        failure.cause = error
     except (ValueError, RuntimeError) as error:
         # ValueError: text that the system has no bytes for. RuntimeError: no thread can be started.
         failure = SpawnError("", cause=error)

@@ -27,6 +27,8 @@ _SHEBANG_BYTES = 256
 _LONGEST_STRING_BYTES = 32 * 4096 - 1
 #: where a program is looked for when the child has no PATH at all
 _DEFAULT_SEARCH_PATH = "/bin:/usr/bin"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.ETXTBSY)
 
 
 class SpawnFault(StrEnum):
@@ -130,22 +132,23 @@ def spawn_error(error: OSError, spec: LaunchSpec) -> SpawnError:
 
     The reason is empty when there is no word for it (no process, thread or memory left).
     """
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return SpawnError(SpawnFault.OUT_OF_DESCRIPTORS)
-    if error.errno == errno.E2BIG:
-        return SpawnError(SpawnFault.ARGUMENTS_TOO_LONG)
-    if error.errno == errno.ENOEXEC:
-        program = _first_bytes(spec.command).startswith(b"\x7fELF")
-        return SpawnError(SpawnFault.NOT_EXECUTABLE if program else SpawnFault.NO_SHEBANG)
-    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
+    return SpawnError(_fault_of(error.errno, spec), cause=error)
+
+
+def _fault_of(number: int | None, spec: LaunchSpec) -> str:
+    if number in (errno.EMFILE, errno.ENFILE):
+        return SpawnFault.OUT_OF_DESCRIPTORS
+    if number == errno.E2BIG:
+        return SpawnFault.ARGUMENTS_TOO_LONG
+    if number == errno.ENOEXEC:
+        is_program = _first_bytes(spec.command).startswith(b"\x7fELF")
+        return SpawnFault.NOT_EXECUTABLE if is_program else SpawnFault.NO_SHEBANG
+    if number in _NOT_THERE or number in _NOT_ALLOWED:
         # The directory or the file may have gone since they were checked; if both are fine, it is what the
         # file needs.
         late = working_directory_fault(spec.cwd) or _file_fault(spec.command) or _interpreter_fault(spec)
-        if late is not None:
-            return SpawnError(late)
-        needs = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-        return SpawnError(SpawnFault.INTERPRETER_MISSING if needs else SpawnFault.NOT_EXECUTABLE)
-    return SpawnError("")
+        return late or (SpawnFault.INTERPRETER_MISSING if number in _NOT_THERE else SpawnFault.NOT_EXECUTABLE)
+    return ""
 
 
 def _from_host_directory(command: str) -> str:

@@ -94,10 +94,11 @@ class Watchdog:
                 start_new_session=True,
             )
         except OSError as error:
-            reason = SpawnFault.OUT_OF_DESCRIPTORS if error.errno in _OUT_OF_DESCRIPTORS else ""
-        except RuntimeError:
-            reason = ""  # no thread can be started, for which there is no word
-        raise SpawnError(reason)
+            out_of_descriptors = error.errno in _OUT_OF_DESCRIPTORS
+            failure = SpawnError(SpawnFault.OUT_OF_DESCRIPTORS if out_of_descriptors else "", cause=error)
+        except RuntimeError as error:
+            failure = SpawnError("", cause=error)  # no thread can be started, for which there is no word
+        raise failure
 
     def _let_go(self) -> None:
         if self._process is not None and self._process.stdin is not None:
