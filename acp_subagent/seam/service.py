@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
 from itertools import count
 
@@ -94,6 +94,7 @@ class SubagentService:
         self._shared = SharedResources()
         self._hurry = trio.Event()
         self._closing = trio.Event()
+        self._ended = trio.Event()
 
     # -- the registry
 
@@ -216,10 +217,21 @@ class SubagentService:
         self._announce(provider, run)
         return run
 
-    async def _close(self) -> None:
-        """End every run in order; returns when the nursery has nothing left to wait for."""
+    def _close(self) -> None:
+        """Nothing starts any more, and every run comes to its end; the nursery waits for them."""
         self._closing.set()
         self._nursery.cancel_scope.cancel()
+
+    async def _heed_cancellation(self) -> None:
+        """Beside the nursery of the runs: a cancellation from outside begins the time left to hurry."""
+        with suppress(trio.Cancelled):
+            await trio.sleep_forever()
+        if self._hurry_seconds is not None and not self._ended.is_set():
+            ends_at = trio.current_time() + self._hurry_seconds
+            with trio.CancelScope(deadline=ends_at, shield=True):
+                await self._ended.wait()
+                return
+            self._hurry.set()
 
     async def _release(self) -> None:
         with trio.CancelScope(shield=True):
@@ -294,25 +306,41 @@ async def open_subagents(
         raise ConfigurationError("max_concurrent_runs must be an integer of at least 1.")
     if hurry_seconds is not None:
         check_seconds("hurry_seconds", hurry_seconds)
-    body_error: BaseException | None = None
+    error: BaseException | None = None
     try:
-        async with trio.open_nursery() as nursery:
-            service = SubagentService(
-                nursery,
-                on_failure=on_failure,
-                reaper=reaper,
-                max_concurrent_runs=max_concurrent_runs,
-                hurry_seconds=hurry_seconds,
-            )
-            try:
-                yield service
-            except BaseException as exc:  # noqa: BLE001  raised again below, outside the nursery
-                body_error = exc
-            await service._close()
+        async with trio.open_nursery() as beside:
+            async with trio.open_nursery() as nursery:
+                service = SubagentService(
+                    nursery,
+                    on_failure=on_failure,
+                    reaper=reaper,
+                    max_concurrent_runs=max_concurrent_runs,
+                    hurry_seconds=hurry_seconds,
+                )
+                beside.start_soon(service._heed_cancellation)
+                try:
+                    yield service
+                except BaseException as exc:  # noqa: BLE001  raised again below, outside the nurseries
+                    error = exc
+                service._close()
+            service._ended.set()
+            beside.cancel_scope.cancel()
+    except BaseExceptionGroup as group:  # a task of a provider raised, which none may
+        error = error or _plain(group)
     finally:
         await service._release()
-    if body_error is not None:
+    if error is not None:
         try:
-            raise body_error
+            raise error
         finally:
-            del body_error  # no cycle of exception and frame
+            del error  # no cycle of exception and frame
+    await trio.lowlevel.checkpoint_if_cancelled()
+
+
+def _plain(group: BaseExceptionGroup) -> BaseException | None:
+    """What is in a group, without cancellations, which come again by themselves; alone if it is alone."""
+    _, rest = group.split(trio.Cancelled)
+    error: BaseException | None = rest
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

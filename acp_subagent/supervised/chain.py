@@ -11,6 +11,7 @@ What is said to the child is the conversation's business; what a turn waits for,
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 
 import trio
@@ -253,14 +254,12 @@ class Chain:
 
     async def _heed_cancellation(self) -> None:
         """The one task outside the shield: turns a cancellation into our own intent."""
-        try:
+        with suppress(trio.Cancelled):  # whoever was cancelled meets it again; no nursery has to carry it
             await trio.sleep_forever()
-        finally:
-            if not self._disposed.is_set():
-                if not self._published:
-                    self._hurry.soon()
-                self.cancel(self.turn)
-                self._ladder_wanted.set()
+        if not self._published:
+            self._hurry.soon()
+        self.cancel(self.turn)
+        self._ladder_wanted.set()
 
     async def _heed_closing(self) -> None:
         """The block that the service was opened for is left: come to an end, wherever we are."""
