@@ -1,0 +1,1 @@
+"""The ring of tests with agents written elsewhere, brought from the package registries."""
