@@ -89,7 +89,7 @@ def _environment(name: str, arguments: list[str], requirements: Path | None = No
 def _make_environment(home: Path, arguments: list[str]) -> None:
     shutil.rmtree(home, ignore_errors=True)  # of an install that was interrupted
     _run([sys.executable, "-m", "venv", str(home)])
-    _run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", *arguments])
+    _run([str(home / "bin" / "python"), "-m", "pip", "install", "--progress-bar", "off", *arguments])
 
 
 def _run(command: list[str]) -> None:
