@@ -167,7 +167,7 @@ START_ROWS = [
         "the startup deadline passes before the session is open",
         {"session_new": {"no_answer": True}},
         line("stage: new-session; category: timeout; reason: startup-deadline"),
-        settings={"startup_timeout_seconds": 1.0},
+        settings={"startup_timeout_seconds": 2.5},
     ),
 ]
 

@@ -1,0 +1,291 @@
+"""No secret of any channel gets where it does not belong, however a run fails; and each is where it does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from acp_subagent import (
+    AcpConfig,
+    AcpProvider,
+    Parent,
+    PermissionRequest,
+    SubagentError,
+    SubagentRequest,
+    SubagentResult,
+    SubagentRun,
+    SubagentStartError,
+    SubagentTeardownError,
+    open_subagents,
+)
+from acp_subagent.process import child, tree
+from tests.run.canaries import (
+    leaks,
+    one_of_each,
+    poisoned,
+    reachable,
+    secret,
+    texts_of_exception,
+    texts_of_objects,
+    texts_of_record,
+)
+from tests.run.rows import START_ROWS, TURN_ROWS, Row
+from tests.run.stage import Stage
+
+#: what is said to the agent: secrets of the host's
+SECRETS_OF_THE_HOST = {"prompt", "parent-session", "label", "argv", "env", "cwd", "command-path"}
+
+
+class Watch:
+    """Collects whatever can be shown, and finds the secrets in it."""
+
+    def __init__(self, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+        self.stage = stage
+        self.caplog = caplog
+        self.cwd = stage.folder / secret("cwd")
+        self.cwd.mkdir()
+        self.command = stage.folder / secret("command-path")
+        self.command.symlink_to(sys.executable)
+        self.found: dict[str, set[str]] = {}
+        self.looked_at: set[type] = set()
+
+    def provider(self, scenario: dict[str, Any], **settings: Any) -> AcpProvider:
+        script = self.stage.folder / "scenario.json"  # too long for an argument
+        script.write_text(json.dumps(scenario))
+        config = self.stage.config(str(script), faulty=True, **settings)
+        config["args"] = [*config["args"], secret("argv")]
+        config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
+        return AcpProvider(AcpConfig(**{"command": str(self.command), **config, "cwd": str(self.cwd)}))
+
+    def request(self, **fields: Any) -> SubagentRequest:
+        parent = Parent(cwd=str(self.cwd), session_id=secret("parent-session"))
+        return SubagentRequest(prompt=secret("prompt"), parent=parent, label=secret("label"), **fields)
+
+    def look(self, where: str, *roots: object) -> None:
+        """Look at everything that can be reached; what is found is told at the end."""
+        self.looked_at |= {type(thing) for thing in reachable(*roots)}
+        for text in texts_of_objects(*roots):
+            self.note(where, text)
+
+    def note(self, where: str, text: str) -> None:
+        if found := leaks(text):
+            self.found.setdefault(f"{where}: {text[:300]}", set()).update(found)
+
+    def finish(self) -> None:
+        """Nothing was found, in the log records neither."""
+        for record in self.caplog.records:
+            for text in texts_of_record(record):
+                self.note("log", text)
+        assert self.found == {}
+
+
+@pytest.fixture
+def watch(
+    stage: Stage, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Watch]:
+    with caplog.at_level(logging.DEBUG):
+        made = Watch(stage, caplog)
+        yield made
+        made.finish()
+    printed = capfd.readouterr()
+    assert leaks(printed.out + printed.err) == set()
+
+
+async def conduct(watch: Watch, provider: AcpProvider, **fields: Any) -> SubagentResult | SubagentError:
+    """One run to its end; everything that can be reached meanwhile and afterwards is looked at."""
+    request, seen = watch.request(**fields), list[object]()
+    outcome: SubagentResult | SubagentError
+    with trio.fail_after(30):
+        async with open_subagents(on_failure=seen.append) as subagents:
+            subagents.register(provider)
+            subagents.observe(seen.append)
+            try:
+                async with await subagents.start("fake", request) as run:
+                    subscription = run.events(stderr=True)
+                    watch.look("ready", run, subscription)
+                    async for event in subscription:
+                        seen.append(event)
+                    outcome = await run.result()
+                    watch.look("settled", run, subscription)
+            except SubagentError as error:
+                outcome = error
+            watch.look("ended", subagents, provider, request, outcome, seen)
+    if isinstance(outcome, BaseException):
+        for text in texts_of_exception(outcome):
+            watch.note("exception", text)
+    return outcome
+
+
+def first_line(outcome: SubagentResult | SubagentError) -> str | None:
+    text = outcome.diagnostic if isinstance(outcome, SubagentResult) else str(outcome)
+    return None if text is None else text.splitlines()[0]
+
+
+@pytest.mark.parametrize("row", one_of_each(START_ROWS), ids=lambda row: row.name)
+async def test_a_failed_start_keeps_every_secret(row: Row, watch: Watch) -> None:
+    outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
+    assert isinstance(outcome, SubagentStartError)
+    assert first_line(outcome) == row.expected
+
+
+@pytest.mark.parametrize("row", one_of_each(TURN_ROWS), ids=lambda row: row.name)
+async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: Watch) -> None:
+    outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
+    assert isinstance(outcome, SubagentResult)
+    assert outcome.stop_reason == row.stop_reason
+    if (row.expected or "").startswith("Subagent failure"):
+        assert first_line(outcome) == str(row.expected).splitlines()[0]
+
+
+@pytest.mark.parametrize("how", ["abort", "cancel", "handler raises", "handler answers wrongly"])
+async def test_what_the_host_does_in_a_turn_keeps_every_secret(how: str, watch: Watch) -> None:
+    abort, runs = trio.Event(), list[SubagentRun]()
+
+    async def handler(request: PermissionRequest) -> object:
+        # The moment at which most is under way.
+        watch.look("asked", request, runs)
+        if how == "abort":
+            abort.set()
+            await trio.sleep_forever()
+        elif how == "cancel":
+            for run in runs:
+                run.cancel()
+        elif how == "handler raises":
+            raise RuntimeError(secret("handler"))
+        return secret("wish")
+
+    settings: dict[str, Any] = {"permission": "ask", "permission_handler": handler}
+    provider = watch.provider(poisoned({"turns": [[{"wait_cancel": {"timeout_seconds": 0.1}}]]}), **settings)
+    with trio.fail_after(30):
+        async with open_subagents() as subagents:
+            subagents.register(provider)
+            result = await subagents.run("fake", watch.request(abort=abort), on_ready=runs.append)
+            watch.look("ended", subagents, runs, result)
+    assert result.stop_reason == ("aborted" if how in {"abort", "cancel"} else "completed")
+    assert len(result.permissions) == 1
+
+
+async def test_callbacks_of_the_host_that_raise_keep_every_secret(watch: Watch) -> None:
+    def raise_secret(_: object) -> None:
+        raise RuntimeError(secret("callback"))
+
+    with trio.fail_after(30):
+        async with open_subagents(on_failure=raise_secret) as subagents:
+            subagents.register(watch.provider(poisoned({"turns": [[{"exit": 1}]]})))
+            subagents.observe(raise_secret)
+            result = await subagents.run("fake", watch.request())
+    assert result.stop_reason == "error"
+    assert len(watch.caplog.records) > 3
+
+
+async def test_an_exception_of_our_own_that_quotes_a_secret_keeps_it(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(model: object, value: object) -> object:
+        raise RuntimeError(f"cannot read {value}")
+
+    monkeypatch.setattr("acp_subagent.acp.conversation.read", read)
+    outcome = await conduct(watch, watch.provider(poisoned({})))
+    assert isinstance(outcome, SubagentStartError)
+    assert leaks(outcome.failure.cause)  # the original, for the host alone
+
+
+@pytest.mark.parametrize("start_fails", [True, False])
+async def test_a_teardown_that_fails_keeps_every_secret(
+    start_fails: bool, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = tree.kill
+
+    def kill_and_raise(*arguments: Any) -> None:
+        original(*arguments)
+        raise RuntimeError(secret("kill"))
+
+    monkeypatch.setattr(tree, "kill", kill_and_raise)
+    scenario: dict[str, Any] = {"on_eof": {"ignore": True}, "turns": [[]]}
+    if start_fails:
+        scenario["session_new"] = {"error": {"code": -32603, "message": ""}}
+    graces: dict[str, Any] = {"eof_grace_seconds": 0.2, "term_grace_seconds": 0.2}
+    outcome = await conduct(watch, watch.provider(poisoned(scenario), **graces))
+    assert isinstance(outcome, SubagentStartError if start_fails else SubagentTeardownError)
+    assert "stage: teardown" in str(outcome)
+    assert child._uncollected == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"command": secret("command-path")},
+        {"command": f"/{secret('command-path')}"},
+        {"command": f"a\0{secret('command-path')}"},
+        {"args": [f"a\0{secret('argv')}"]},
+        {"args": [secret("argv") * 20_000]},
+        {"env": {"X": f"a\0{secret('env')}"}},
+        {"env": {"X\ud800": secret("env")}},
+    ],
+)
+async def test_a_command_that_cannot_be_started_keeps_every_secret(
+    settings: dict[str, Any], watch: Watch
+) -> None:
+    config: dict[str, Any] = {"name": "fake", "command": str(watch.command), "cwd": str(watch.cwd)}
+    outcome = await conduct(watch, AcpProvider(AcpConfig(**{**config, **settings})))
+    assert isinstance(outcome, SubagentStartError)
+    assert "stage: process; category: process-start" in str(outcome)
+
+
+async def test_a_directory_that_cannot_be_used_keeps_its_name(watch: Watch) -> None:
+    watch.cwd.rmdir()
+    config = AcpConfig(name="fake", command=str(watch.command))
+    outcome = await conduct(watch, AcpProvider(config))
+    assert isinstance(outcome, SubagentStartError)
+    assert outcome.failure.reason == "cwd-not-found"
+    with pytest.raises(SubagentError) as caught:
+        AcpProvider(AcpConfig(name="fake", command="x", cwd=str(watch.cwd)))
+    watch.look("refused", caught.value)
+
+
+async def test_the_secrets_are_where_they_belong(watch: Watch) -> None:
+    turn = [{"error": {"code": -32603, "message": ""}}]
+    events = list[object]()
+    with trio.fail_after(30):
+        async with open_subagents() as subagents:
+            subagents.register(watch.provider(poisoned({"turns": [turn]})))
+            async with await subagents.start("fake", watch.request()) as run:
+                async for event in run.events(stderr=True):
+                    events.append(event)
+                result = await run.result()
+    assert result.text == secret("answer")
+    shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]
+    assert leaks(shown) >= {"session-title", "update-kind", "update-value", "command", "config-name", "mode"}
+    assert {"answer", "thought", "stderr"} <= leaks([getattr(event, "text", "") for event in events])
+    [call] = result.tool_calls
+    wanted = {"tool-id", "tool-title", "raw-input", "raw-output", "location", "tool-content"}
+    assert leaks([getattr(call, name) for name in type(call).__slots__]) >= wanted
+    failure = result.failure
+    assert failure is not None
+    assert failure.rpc_error is not None
+    assert leaks(failure.rpc_error.message) == {"rpc-message"}
+    assert leaks(failure.rpc_error.data) >= {"rpc-data", "rpc-data-key", "rpc-data-nested", "rpc-data-huge"}
+    assert leaks(failure.stderr_tail) == {"stderr"}
+    assert leaks(failure.noise) == {"noise", "noise-json"}
+    assert result.session is not None
+    assert leaks(result.session.to_json()) == {"session-id", "cwd"}
+    # And the fake got what it was to get.
+    assert leaks(watch.stage.logs[0][0].read_text()) >= {"prompt", "cwd"}
+
+
+async def test_the_look_reaches_the_objects_that_matter(watch: Watch) -> None:
+    await conduct(watch, watch.provider(poisoned({"turns": [[{"exit": 1}]]})))
+    names = {kind.__name__ for kind in watch.looked_at}
+    assert names >= {
+        "AcpConfig", "AcpConversation", "AcpProvider", "AcpSettings", "AcpTurnRecord", "Chain", "Child",
+        "Connection", "Counters", "ExitStatus", "Failure", "LaunchSpec", "Parent", "PermissionDecided",
+        "PermissionRecord", "PlanEntry", "ResumableRun", "RunEnded", "RunStarted", "SessionRef", "StderrLine",
+        "SubagentRequest", "SubagentResult", "SubagentService", "Subscription", "TeardownReport", "TextBlock",
+        "TextChunk", "Timings", "ToolCall", "Tree", "Turn", "UnknownUpdate", "Usage",
+    }  # fmt: skip
