@@ -140,12 +140,9 @@ class Tree:
     def signal(self, signal_number: int, members: Iterable[ProcessFacts], *, groups: bool = False) -> None:
         """Signal some members, each by itself; with `groups`, the process groups they are in before that."""
         members = list(members)
-        kill(
-            self._table,
-            signal_number,
-            [member.identity for member in members],
-            {member.group for member in members if member.session != self._own_session} if groups else (),
-        )
+        if members:
+            whole = {member.group for member in members if member.session != self._own_session}
+            kill(self._table, signal_number, [member.identity for member in members], whole if groups else ())
 
     def forget_leader(self) -> None:
         """Note that somebody else has reaped the leader: its number and its session may be given away now."""

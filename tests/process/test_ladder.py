@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 
 import pytest
 import trio
@@ -203,8 +204,9 @@ async def test_survivors_are_counted_and_the_ladder_still_ends(
     child = await stage.spawn(["fork", ["call", "rest"]], "call", "rest", eof=0.05, term=0.1, kill=0.3)
     await stage.roll.wait_for(2)
 
+    sent: list[int] = []
     with monkeypatch.context() as patched:
-        patched.setattr(tree, "kill", lambda *_: None)
+        patched.setattr(tree, "kill", lambda _, number, *__: sent.append(number))
         with trio.fail_after(3):
             report = await child.end_tree()
 
@@ -213,6 +215,9 @@ async def test_survivors_are_counted_and_the_ladder_still_ends(
     assert report.exit_status is None
     assert not report.clean
     assert report.seconds < 1.5
+    # Whoever outlives the kill of its group is stopped before it is killed, so that none can replace another.
+    kills = [signal.Signals(number) for number in sent if number != signal.SIGCONT]
+    assert kills[:4] == [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL]
     stage.kill_survivors()
     await stage.roll.wait_until_dead()
 
