@@ -54,7 +54,14 @@ def run(client: list[str], scenarios: list[str], timeout_seconds: float) -> int:
 def check_one(client: list[str], name: str, folder: str, timeout_seconds: float) -> str:
     """``ok``, or in a few words what the client did wrong in one scenario."""
     report = os.path.join(folder, f"{name}.json")
-    agent = [sys.executable, "-m", "fake_acp_server", "--scenario", name, "--report", report]
+    agent = [
+        sys.executable,
+        os.path.dirname(os.path.abspath(__file__)),
+        "--scenario",
+        name,
+        "--report",
+        report,
+    ]
     command = client_command(client, agent, os.path.join(folder, name))
     try:
         done = subprocess.run(
@@ -62,7 +69,6 @@ def check_one(client: list[str], name: str, folder: str, timeout_seconds: float)
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             timeout=timeout_seconds,
             check=False,
         )

@@ -19,7 +19,7 @@ usage: fake-acp-server [--scenario NAME_OR_FILE | --json SCENARIO] [--log FILE] 
        fake-acp-server record FILE -- AGENT [ARG ...]
        fake-acp-server replay [--exact] [--timing] FILE
        fake-acp-server check [--scenario NAME]... [--timeout SECONDS] -- CLIENT [ARG ...]
-       fake-acp-server --list | --rules | --schema | --report-schema | --help | --version
+       fake-acp-server --list | --rules | --reference | --schema | --report-schema | --help | --version
 
 A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
 
@@ -30,6 +30,7 @@ A scriptable ACP v1 agent on stdin and stdout, for testing ACP clients.
   --report FILE            write what was found to FILE, as JSON (implies --strict)
   --list                   name the built-in scenarios, with one line of purpose each
   --rules                  name the rules of strict mode
+  --reference              print the reference of scenario files, as Markdown
   --schema                 print the JSON Schema of scenario files
   --report-schema          print the JSON Schema of the report
   --version                print the version
@@ -123,7 +124,17 @@ def _judge(scenario: Scenario, options: dict[str, str]) -> Judge | None:
 
 
 _WITH_VALUE = ("--scenario", "--json", "--log", "--report")
-_ALONE = ("--strict", "--list", "--rules", "--schema", "--report-schema", "--help", "-h", "--version")
+_ALONE = (
+    "--strict",
+    "--list",
+    "--rules",
+    "--reference",
+    "--schema",
+    "--report-schema",
+    "--help",
+    "-h",
+    "--version",
+)
 
 
 def read_options(arguments: list[str]) -> dict[str, str]:
@@ -157,6 +168,10 @@ def _answer_and_leave(options: dict[str, str]) -> bool:
         from fake_acp_server.rules import RULES
 
         _print_table({name: f"the client {text}" for name, text in RULES.items()})
+    elif "--reference" in options:
+        from fake_acp_server.reference import markdown
+
+        sys.stdout.write(markdown())
     elif "--schema" in options:
         from fake_acp_server.models import json_schema
 

@@ -29,6 +29,7 @@ class FakeAgent:
 
     def __init__(self, scenario: str | dict[str, Any], folder: Path) -> None:
         import json
+        import os
         import sys
 
         self._log = folder / "frames.jsonl"
@@ -36,7 +37,7 @@ class FakeAgent:
         chosen = ["--scenario", scenario] if isinstance(scenario, str) else ["--json", json.dumps(scenario)]
         files = ["--log", str(self._log), "--report", str(self._report)]
         #: The command without arguments.
-        self.command: list[str] = [sys.executable, "-m", "fake_acp_server"]
+        self.command: list[str] = [sys.executable, os.path.dirname(os.path.abspath(__file__))]
         #: The whole command.
         self.argv: list[str] = [*self.command, *chosen, *files]
         name = "FAKE_ACP_SCENARIO" if isinstance(scenario, str) else "FAKE_ACP_SCENARIO_JSON"
