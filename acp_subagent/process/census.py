@@ -23,13 +23,13 @@ _EMPTY_REMEMBERED = 4096
 class Snapshot:
     """One look at the process table: the sessions at once, the rest when somebody asks, each thing once."""
 
-    def __init__(self, table: ProcessTable) -> None:
+    def __init__(self, table: ProcessTable, sessions: dict[int, int]) -> None:
         self._table = table
         self._facts: dict[int, ProcessFacts | None] = {}
         self._cookies: dict[int, bytes | None] = {}
         #: the pids in each session
         self.members: dict[int, list[int]] = {}
-        for pid, session in table.sessions().items():
+        for pid, session in sessions.items():
             self.members.setdefault(session, []).append(pid)
 
     def facts(self, pid: int) -> ProcessFacts | None:
@@ -60,13 +60,18 @@ class Census:
 
     def look(self) -> Snapshot:
         """Look at the process table now. Raises `OSError` when descriptors have run out."""
-        snapshot = Snapshot(self.table)
+        snapshot = Snapshot(self.table, self.table.sessions())
         self.looks += 1
         # Sessions that have gone are forgotten, so that a number used again counts as new.
         first_seen = self._first_seen
         self._first_seen = {session: first_seen.get(session, self.looks) for session in snapshot.members}
         self._looked_at = time.monotonic()
         return snapshot
+
+    def look_at_newer(self, number: int) -> Snapshot | None:
+        """Look only at those that got their number after that one; None when it needs a look at all."""
+        sessions = self.table.newer(number)
+        return None if sessions is None else Snapshot(self.table, sessions)
 
     def look_if_older_than(self, age_seconds: float) -> None:
         """Keep the list of sessions fresh: look again unless somebody has just done so."""
@@ -85,10 +90,11 @@ class Census:
     def unclaimed(self, snapshot: Snapshot, *, since_look: int) -> list[int]:
         """The sessions that appeared after that look and belong to no tree yet."""
         first_seen, owners = self._first_seen, self._owners
+        never = self.looks + 1
         return [
             session
             for session in snapshot.members
-            if first_seen.get(session, self.looks) > since_look and session not in owners
+            if first_seen.get(session, never) > since_look and session not in owners
         ]
 
     def doubts(self, process: Identity) -> bool:

@@ -69,9 +69,7 @@ class ProcessHost:
         collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.ensure_running()
-        with suppress(OSError):  # no descriptor left: the spawn will say so
-            self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
-        since, since_look = self._census.table.now(), self._census.looks
+        since, since_look, newest = self._moment()
         self._launches += 1
         element = f"/{self._service_id}.{self._launches}"
         process = await _open(spec, os.environ.get(COOKIE, "") + element)
@@ -81,6 +79,7 @@ class ProcessHost:
             element=element + "/",
             since=since,
             since_look=since_look,
+            newest=newest,
             leader=self._leader(process.pid, since),
         )
         child = Child(process, spec, tree, self._scans, on_stderr)
@@ -92,6 +91,14 @@ class ProcessHost:
                 await _end_at_once(child)
             raise
         return child
+
+    def _moment(self) -> tuple[int, int, int | None]:
+        """What tells later who is older than a child that is spawned now."""
+        table, newest = self._census.table, None
+        with suppress(OSError):  # no descriptor left: the spawn will say so
+            self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
+            newest = table.newest()
+        return table.now(), self._census.looks, newest
 
     def _leader(self, pid: int, since: int) -> ProcessFacts:
         with suppress(OSError):

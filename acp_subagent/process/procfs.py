@@ -22,6 +22,10 @@ COOKIE = "ACP_SUBAGENT_LAUNCH"
 
 _COOKIE_ENTRY = COOKIE.encode() + b"="
 _READ_BYTES = 65536
+#: numbers that are tried one by one; for more of them, listing all processes is cheaper
+_MOST_TRIED = 256
+#: gone, or a thread (which of the two errors it is depends on the kernel)
+_NO_SUCH_PROCESS = (errno.ESRCH, errno.ENOENT, errno.EINVAL)
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -63,6 +67,13 @@ class ProcessTable(Protocol):
 
     def sessions(self) -> dict[int, int]:
         """The session of every process, by pid."""
+
+    def newest(self) -> int | None:
+        """The number that was given to somebody last; None when the table cannot tell."""
+
+    def newer(self, number: int) -> dict[int, int] | None:
+        """The session of every process that got its number after that one; None when they are too many, or it
+        cannot be told. Only to be asked so soon after that no number can have come round again."""
 
     def facts(self, pid: int) -> ProcessFacts | None:
         """What is known of a process; None when there is none of that number."""
@@ -133,6 +144,28 @@ class ProcTable:
                 return found
             except (ProcessLookupError, PermissionError):
                 continue  # gone meanwhile, or not ours to ask about; the iterator has passed it already
+
+    def newest(self) -> int | None:
+        line = _read("/proc/loadavg")
+        return (int(line.split()[4]) or None) if line else None
+
+    def newer(self, number: int) -> dict[int, int] | None:
+        # Numbers are given in order: the few since then can be tried, instead of listing all there are.
+        newest = self.newest()
+        if newest is None or not 0 <= newest - number <= _MOST_TRIED:
+            return None
+        found: dict[int, int] = {}
+        for pid in range(number + 1, newest + 1):
+            try:
+                session = os.getsid(pid)
+                # A number may be a thread's, and only a process can be opened.
+                os.close(os.pidfd_open(pid))
+            except (OSError, AttributeError) as error:
+                if getattr(error, "errno", None) not in _NO_SUCH_PROCESS:
+                    return None
+            else:
+                found[pid] = session
+        return found
 
     def facts(self, pid: int) -> ProcessFacts | None:
         line = _read(f"/proc/{pid}/stat")

@@ -201,7 +201,8 @@ class _Ladder:
         return True
 
     async def _look(self) -> None:
-        self._tree.look(await self._scans.fresh())
+        alone = self._tree.look_alone() if self._scans.ladders == 1 else None
+        self._tree.look(alone or await self._scans.fresh())
 
     async def _gone(self) -> bool:
         """Prove that nobody is left, by a look that began when nobody was believed to be alive."""

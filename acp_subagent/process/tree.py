@@ -26,6 +26,11 @@ from acp_subagent.process.procfs import (
     signal_process,
 )
 
+#: how long after the spawn a higher number means a younger process: too short for numbers to come round again
+_NUMBERS_KNOWN_SECONDS = 0.25
+#: how far the leader's number may be from the one before the spawn, if numbers are given in order at all
+_NUMBERS_APART = 256
+
 
 def kill(
     table: ProcessTable, signal_number: int, processes: Iterable[Identity], groups: Iterable[int] = ()
@@ -42,7 +47,7 @@ class Tree:
 
     `element` is the part of the launch cookie that marks them: `/<service>.<launch>/`, or `/<service>.` for
     all. `since` is a moment (in the table's unit) before the first of them started, `since_look` the last
-    look of the census before that.
+    look of the census before that. `newest` is the number that was given last before the leader's.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Tree:
         since: int,
         since_look: int,
         leader: ProcessFacts | None = None,
+        newest: int | None = None,
     ) -> None:
         self.census = census
         self._table = census.table
@@ -62,6 +68,9 @@ class Tree:
         self._own_session = os.getsid(0)
         # While the leader is not reaped, nobody else can get its session.
         self._permanent_session = leader.session if leader else None
+        follows = leader is not None and newest is not None and 0 < leader.pid - newest <= _NUMBERS_APART
+        self._newest = newest if follows else None
+        self._newest_until = time.monotonic() + _NUMBERS_KNOWN_SECONDS
         self._leader_pid = leader.pid if leader else None
         # Dead members that are ours to reap: this program is an init, or has asked to be given orphans.
         self._adopted: set[Identity] = set()
@@ -94,6 +103,12 @@ class Tree:
         self.alive = {pid: facts for pid, facts in self.alive.items() if pid in ours}
         self._counted.intersection_update(facts.identity for facts in ours.values())
         self._keep(ours.values())
+
+    def look_alone(self) -> Snapshot | None:
+        """Soon after the spawn: a look at the few that are young enough to belong; None when it is late."""
+        if self._newest is None or time.monotonic() > self._newest_until:
+            return None
+        return self.census.look_at_newer(self._newest)
 
     def walk(self) -> None:
         """Find members by parent links alone: cheap, and it finds those that no other mark gives away."""
@@ -256,6 +271,12 @@ class PsutilTable:
             with suppress(ProcessLookupError, PermissionError):
                 found[pid] = os.getsid(pid)
         return found
+
+    def newest(self) -> int | None:
+        return None
+
+    def newer(self, number: int) -> dict[int, int] | None:
+        return None
 
     def facts(self, pid: int) -> ProcessFacts | None:
         try:

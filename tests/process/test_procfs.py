@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -101,6 +102,45 @@ def test_children_and_sessions_are_listed() -> None:
         sessions = TABLE.sessions()
         assert sessions[process.pid] == process.pid
         assert sessions[os.getpid()] == os.getsid(0)
+
+
+def test_the_processes_younger_than_a_number_are_found_without_their_threads() -> None:
+    newest = TABLE.newest()
+    assert newest is not None
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    try:
+        with sleeper() as process:
+            found = TABLE.newer(newest)
+            if found is None:
+                pytest.skip("more than 256 processes were started on this machine within a millisecond")
+            assert found[process.pid] == process.pid
+            assert thread.native_id not in found
+            assert os.getpid() not in found
+    finally:
+        release.set()
+        thread.join()
+
+
+def test_numbers_that_are_too_many_or_have_come_round_are_not_tried() -> None:
+    newest = TABLE.newest()
+    assert newest is not None
+    assert TABLE.newer(newest - 100_000) is None
+    assert TABLE.newer(newest + 1_000_000) is None
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENOSYS, errno.EPERM])
+def test_what_cannot_be_tried_is_listed_instead(error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = TABLE.newest()
+    assert newest is not None
+
+    def refused(*_: object) -> int:
+        raise OSError(error, "refused")
+
+    with sleeper():
+        monkeypatch.setattr(os, "pidfd_open", refused)
+        assert TABLE.newer(newest) is None
 
 
 @pytest.mark.parametrize("descriptors", ["to spare", "used up"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
@@ -41,6 +42,12 @@ class Table:
 
     def sessions(self) -> dict[int, int]:
         return {pid: row.session for pid, row in self.rows.items()}
+
+    def newest(self) -> int | None:
+        return None
+
+    def newer(self, number: int) -> dict[int, int] | None:
+        return {pid: session for pid, session in self.sessions().items() if pid > number}
 
     def facts(self, pid: int) -> ProcessFacts | None:
         return self.rows.get(pid)
@@ -272,6 +279,35 @@ def test_the_tree_of_a_service_has_everything_that_carries_its_id() -> None:
     tree = Tree(Census(table), element="/s.", since=50, since_look=0)
     tree.look(tree.census.look())
     assert set(tree.alive) == {100, 200, 201}
+
+
+def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> None:
+    leader = scene.table.add(400, cookie=b"/s.4")
+    looks = scene.census.looks
+    tree = Tree(scene.census, element="/s.4/", since=50, since_look=looks, leader=leader, newest=399)
+    scene.table.add(401, cookie=b"/s.4")
+    scene.table.add(402, session=401)
+    snapshot = tree.look_alone()
+    assert snapshot is not None
+    tree.look(snapshot)
+    assert set(tree.alive) == {400, 401, 402}
+    assert scene.census.looks == looks
+
+
+@pytest.mark.parametrize("newest", [None, 400, 500, 1])
+def test_where_numbers_are_not_given_in_order_all_are_looked_at(scene: Scene, newest: int | None) -> None:
+    leader = scene.table.add(400, cookie=b"/s.4")
+    tree = Tree(scene.census, element="/s.4/", since=50, since_look=1, leader=leader, newest=newest)
+    assert tree.look_alone() is None
+
+
+def test_later_all_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = scene.table.add(400, cookie=b"/s.4")
+    tree = Tree(scene.census, element="/s.4/", since=50, since_look=1, leader=leader, newest=399)
+    assert tree.look_alone() is not None
+    later = time.monotonic() + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert tree.look_alone() is None
 
 
 def test_signals_go_to_groups_first_and_to_nobody_elses(
