@@ -24,6 +24,7 @@ from acp_subagent import (
     SubagentTeardownError,
     open_subagents,
 )
+from acp_subagent.acp.schema import NewSessionResult
 from acp_subagent.process import child, tree
 from tests.run.canaries import (
     leaks,
@@ -187,10 +188,10 @@ async def test_callbacks_of_the_host_that_raise_keep_every_secret(watch: Watch) 
 async def test_an_exception_of_our_own_that_quotes_a_secret_keeps_it(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(model: object, value: object) -> object:
+    def model_validate(value: object) -> object:
         raise RuntimeError(f"cannot read {value}")
 
-    monkeypatch.setattr("acp_subagent.acp.conversation.read", read)
+    monkeypatch.setattr(NewSessionResult, "model_validate", model_validate)
     outcome = await conduct(watch, watch.provider(poisoned({})))
     assert isinstance(outcome, SubagentStartError)
     assert leaks(outcome.failure.cause)  # the original, for the host alone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ import trio
 
 from acp_subagent import EventsLagged, Failure, SubagentStartError, SubagentTeardownError, open_subagents
 from acp_subagent.acp.conversation import AcpConversation
-from tests.run.stage import Stage
+from acp_subagent.acp.session import Event, SessionMachine, State
+from tests.run.stage import REPOSITORY, Stage
 
 SAID: dict[str, Any] = {"turns": [[{"raw": "noise\n"}, {"text": "said"}]]}
 REFUSES: dict[str, Any] = {"session_new": {"error": {"code": -32603, "message": "CANARY"}}}
@@ -70,11 +73,22 @@ async def test_nothing_is_said_loudly_about_a_run_that_goes_as_it_should(
 
 
 def test_no_handler_is_installed_and_no_level_is_set() -> None:
-    names = ["acp_subagent", *(f"acp_subagent.{room}" for room in ("acp", "seam", "supervised", "wire"))]
-    for logger in map(logging.getLogger, names):
-        assert logger.level == logging.NOTSET
-        assert logger.propagate
-        assert logger.handlers == []
+    code = """
+import logging, acp_subagent
+for name in acp_subagent.__all__:
+    getattr(acp_subagent, name)
+loggers = {name: it for name, it in logging.root.manager.loggerDict.items() if "subagent" in name}
+print(*loggers)
+assert not logging.root.handlers
+for logger in loggers.values():
+    assert not getattr(logger, "handlers", []) and getattr(logger, "level", 0) == logging.NOTSET
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True
+    )
+    names = set(ended.stdout.split())
+    assert {f"acp_subagent.{room}" for room in ("acp", "seam", "supervised", "wire")} <= names
+    assert all(name.count(".") <= 1 for name in names), "a room has one logger for all its files"
 
 
 async def test_a_failed_start_is_told_once(stage: Stage) -> None:
@@ -124,12 +138,14 @@ async def test_an_exception_of_our_own_reaches_the_host_as_the_cause(
 async def test_an_exception_in_the_reader_is_the_cause_of_a_failed_start(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = RuntimeError("CANARY")
+    original, advance = RuntimeError("CANARY"), SessionMachine.advance
 
-    def read(*_: object) -> None:
-        raise original
+    def raise_when_opened(machine: SessionMachine, event: Event) -> State:
+        if event is Event.SESSION_OPENED:
+            raise original
+        return advance(machine, event)
 
-    monkeypatch.setattr(AcpConversation, "_on_new_session", read)
+    monkeypatch.setattr(SessionMachine, "advance", raise_when_opened)
     async with stage.service({}) as subagents:
         with pytest.raises(SubagentStartError) as caught:
             await subagents.start("fake", stage.request())
