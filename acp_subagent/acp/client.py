@@ -1,8 +1,9 @@
 """The client's side of the protocol: answers to what the agent asks.
 
 Owns that each request is answered exactly once. A permission whose decision is a pure function is answered
-in the reader at once; one that asks the host runs in a task of its own, bounded in time and number. No
-file, terminal or elicitation capability is advertised, so such requests are refused as the protocol says.
+in the reader at once; one that asks the host runs in a task of its own, bounded in time and number, and is
+answered at its deadline whatever the host's handler still does. No file, terminal or elicitation capability
+is advertised, so such requests are refused as the protocol says.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from acp_subagent.acp.permissions import (
     outcome,
     selectable,
 )
-from acp_subagent.acp.tool_calls import ToolCalls
 from acp_subagent.acp.updates import SessionUpdates
 from acp_subagent.seam.activity import PermissionRecord, ToolCall
 from acp_subagent.seam.events import PermissionDecided, PermissionRequested
 from acp_subagent.supervised.conversation import Link, TurnPort
+from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import RequestId
 
 _log = logging.getLogger("acp_subagent.acp")
@@ -36,6 +37,7 @@ _log = logging.getLogger("acp_subagent.acp")
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+NOT_FOUND = -32002
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,16 @@ class PermissionRequest:
 PermissionHandler = Callable[[PermissionRequest], Awaitable[object]]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _OpenPermission:
-    """A request that waits for the host's handler."""
+    """A request that has not been answered."""
 
     id: RequestId = field(repr=False)
     call: ToolCall
     options: object = field(repr=False)
-    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    port: TurnPort | None = field(repr=False)  #: the turn that it belongs to
+    handling: trio.CancelScope = field(default_factory=trio.CancelScope)  #: holds the host's handler
+    waiting: trio.CancelScope = field(default_factory=trio.CancelScope)  #: holds the wait for its deadline
     answered: bool = False
 
 
@@ -82,6 +86,7 @@ class AcpClient:
         self._open: list[_OpenPermission] = []
         self._link: Link | None = None
         self._port: TurnPort | None = None
+        self._refusing = False  # nothing is allowed any more: a turn was cancelled, or the child is to go
 
     def attach(self, link: Link) -> None:
         """The connection is there; called before anything can come."""
@@ -90,24 +95,35 @@ class AcpClient:
     def begin_turn(self, port: TurnPort) -> None:
         """A turn begins."""
         self._port = port
+        self._refusing = False
 
     def end_turn(self) -> None:
-        """The turn has settled; whatever still waits for the host is answered `cancelled`."""
+        """The turn has settled; whatever still waits for the host is answered `cancelled`.
+
+        After a turn that we ended, so is whatever comes before the next one begins.
+        """
         self.cancel_open()
+        self._refusing = self._refusing or (self._port is not None and self._port.ending)
         self._port = None
+
+    def refuse_all(self) -> None:
+        """The child is to go: answer `cancelled` from now on."""
+        self._refusing = True
+        self.cancel_open()
 
     def cancel_open(self) -> None:
         """Answer every request that waits for the host `cancelled`."""
         for request in list(self._open):
             self._answer(request, CANCELLED)
-            request.scope.cancel()
 
     def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
         """One request of the agent."""
-        assert self._link is not None
-        connection = self._link.connection
+        connection = self._connection
         if method == "session/request_permission":
-            self._on_permission(id, params)
+            if self._updates.is_other_session(params.get("sessionId")):
+                connection.respond_error(id, NOT_FOUND, "unknown session")
+            else:
+                self._on_permission(id, params)
         elif method == "elicitation/create":
             # The one gated method that must be refused with this code when its mode was not advertised.
             connection.respond_error(id, INVALID_PARAMS, "no elicitation mode is supported")
@@ -115,46 +131,52 @@ class AcpClient:
             connection.respond_error(id, METHOD_NOT_FOUND, "method not found")
 
     def _on_permission(self, id: RequestId, params: dict[str, object]) -> None:  # noqa: A002
-        assert self._link is not None
-        record, raw = self._updates.record, params.get("toolCall")
-        call = ToolCalls().update(raw) if record is None else record.note_tool_call(raw)
-        request = _OpenPermission(id=id, call=call, options=params.get("options"))
-        if self._port is not None and self._port.feed.wanted:
-            self._port.feed.put(PermissionRequested(call.kind, call.id))
-        if self._port is not None and self._port.ending:
+        port, handler = self._port, self._handler
+        call = self._updates.on_permission_call(params.get("toolCall"))
+        request = _OpenPermission(id=id, call=call, options=params.get("options"), port=port)
+        if port is not None and port.feed.wanted:
+            port.feed.put(PermissionRequested(call.kind, call.id))
+        if self._refusing or (port is not None and port.ending):
             self._answer(request, CANCELLED)
-        elif self._handler is None or self._port is None:
+        elif handler is None or port is None:
             self._answer(request, decide(self._policy, request.options))
         elif len(self._open) >= self._max_open_requests:
-            self._link.connection.respond_error(id, INTERNAL_ERROR, "too many open requests")
+            self._connection.respond_error(id, INTERNAL_ERROR, "too many open requests")
         else:
-            self._open.append(request)
-            port, handler = self._port, self._handler
-            self._link.spawn(lambda: self._ask(request, port, handler))
+            self._ask(request, port, handler)
 
-    async def _ask(self, request: _OpenPermission, port: TurnPort, handler: PermissionHandler) -> None:
-        wish: object = PermissionAnswer.DENY
+    def _ask(self, request: _OpenPermission, port: TurnPort, handler: PermissionHandler) -> None:
+        """Let the host decide, in a task of its own; the turn's silence is not the agent's meanwhile."""
+        assert self._link is not None
+        self._open.append(request)
         port.pause()
+        self._link.spawn(lambda: self._handle(request, handler))
+        if self._timeout_seconds is not None:
+            request.waiting.deadline = trio.current_time() + self._timeout_seconds
+            self._link.spawn(lambda: self._deny_when_late(request))
+
+    async def _handle(self, request: _OpenPermission, handler: PermissionHandler) -> None:
+        wish: object = PermissionAnswer.DENY
         try:
-            if self._timeout_seconds is not None:
-                request.scope.deadline = trio.current_time() + self._timeout_seconds
-            with request.scope:
+            with request.handling:
                 wish = await handler(PermissionRequest(request.call, selectable(request.options)))
         except Exception as exc:  # noqa: BLE001  the host's handler; a failure of it means deny
             _log.warning("a permission handler raised %s", type(exc).__name__)
-        finally:
-            port.unpause()
         self._answer(request, answer(wish, request.options))
+
+    async def _deny_when_late(self, request: _OpenPermission) -> None:
+        """At its deadline the request is denied, also when the handler cannot be interrupted."""
+        with request.waiting:
+            await trio.sleep_forever()
+        self._answer(request, answer(PermissionAnswer.DENY, request.options))
 
     def _answer(self, request: _OpenPermission, choice: Choice) -> None:
         """Answer one permission request, unless it was answered before."""
         if request.answered:
             return
         request.answered = True
-        if request in self._open:
-            self._open.remove(request)
-        assert self._link is not None
-        self._link.connection.respond(request.id, outcome(choice))
+        asked = request in self._open
+        self._connection.respond(request.id, outcome(choice))
         permission = PermissionRecord(
             kind=request.call.kind,
             policy=str(self._policy),
@@ -162,7 +184,19 @@ class AcpClient:
             tool_call_id=request.call.id,
             option_id=choice.option_id,
         )
-        if self._updates.record is not None:
+        if self._updates.record is not None and self._port is request.port:
             self._updates.record.note_permission(permission)
-        if self._port is not None and self._port.feed.wanted:
-            self._port.feed.put(PermissionDecided(permission))
+        port = request.port
+        if port is not None and port.feed.wanted:
+            port.feed.put(PermissionDecided(permission))
+        if asked and port is not None:
+            self._open.remove(request)
+            request.handling.cancel()
+            request.waiting.cancel()
+            port.unpause()
+            port.feed.flush()  # the reader may have nothing to read for long
+
+    @property
+    def _connection(self) -> Connection:
+        assert self._link is not None
+        return self._link.connection

@@ -1,43 +1,35 @@
-"""The ACP conversation with one child: handshake, session, prompts, cancel, leave.
+"""The ACP conversation with one child: prompts, cancel, leave; the opening is `acp.handshake`'s.
 
-Owns what is said and when the session machine moves. Answers are read in the reader, the moment they come,
-so that an update right behind one is never misplaced. When things happen is supervision's to decide; what
-they mean is `acp.classify`'s.
+Owns what is said in a session and when its machine moves. Answers are read in the reader, the moment they
+come, so that an update right behind one is never misplaced. When things happen is supervision's to decide;
+what they mean is `acp.classify`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError, version
 
 import trio
 
 from acp_subagent.acp.classify import Facts, Verdict, classify, classify_teardown
 from acp_subagent.acp.client import AcpClient, PermissionHandler
+from acp_subagent.acp.handshake import Handshake, check_prompt, fault
 from acp_subagent.acp.permissions import PermissionPolicy
-from acp_subagent.acp.schema import (
-    AgentCapabilities,
-    InitializeResult,
-    NewSessionResult,
-    PromptResult,
-    SessionResult,
-    read,
-)
+from acp_subagent.acp.schema import AgentCapabilities, PromptResult, read
 from acp_subagent.acp.session import Event, SessionMachine
 from acp_subagent.acp.turn_record import AcpTurnRecord
 from acp_subagent.acp.updates import SessionUpdates
-from acp_subagent.acp.vocabulary import ADVICE, PROTOCOL_VERSION, PROVIDER_LABEL, Category, Reason, Stage
-from acp_subagent.errors import UnsupportedCapabilityError
+from acp_subagent.acp.vocabulary import ADVICE, PROVIDER_LABEL, Category, Stage
 from acp_subagent.seam.activity import TeardownReport
-from acp_subagent.seam.content import AudioBlock, ContentBlock, ImageBlock, ResourceBlock, block_to_json
+from acp_subagent.seam.content import ContentBlock, block_to_json
 from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import Counters, RpcFault
+from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
 from acp_subagent.supervised.conversation import Verdict as AnyVerdict
 from acp_subagent.supervised.ending import End
 from acp_subagent.wire.connection import Connection
-from acp_subagent.wire.jsonrpc import Answer, NoAnswer, RequestId, Result, RpcError
+from acp_subagent.wire.jsonrpc import Answer, RequestId, Result
 
 #: how much of an unknown stop reason is kept for the host
 MAX_STOP_REASON_CHARACTERS = 200
@@ -70,18 +62,17 @@ class AcpSettings:
     allow_new_session: bool = False
 
 
-def client_info() -> dict[str, str]:
-    """Name and version that we introduce ourselves with."""
-    try:
-        return {"name": "acp_subagent", "version": version("acp-subagent")}
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return {"name": "acp_subagent", "version": "0"}
-
-
 class AcpConversation:
     """One agent process, spoken to in ACP."""
 
-    def __init__(self, settings: AcpSettings, first_prompt: tuple[ContentBlock, ...]) -> None:
+    def __init__(
+        self,
+        settings: AcpSettings,
+        first_prompt: tuple[ContentBlock, ...] = (),
+        *,
+        errand: Callable[[Handshake], Awaitable[Outcome]] | None = None,
+    ) -> None:
+        """`errand` is what takes the place of a session: it asks what it wants, and there are no turns."""
         self._settings = settings
         self._first_prompt = first_prompt
         self._machine = SessionMachine()
@@ -93,11 +84,12 @@ class AcpConversation:
             permission_timeout_seconds=settings.permission_timeout_seconds,
             max_open_requests=settings.max_open_requests,
         )
-        self._agent = AgentCapabilities()
+        self._errand = errand
+        self._handshake: Handshake | None = None
         self._link: Link | None = None
         self._port: TurnPort | None = None
+        self._prompt_id: int | None = None  # of the prompt that may still be answered
         self._counted_before = Counters()
-        self._context_lost = False
 
     # -- what it is
 
@@ -125,114 +117,46 @@ class AcpConversation:
     def advance(self, event: LifeEvent) -> None:
         """The child's life went on."""
         self._machine.advance(_LIFE[event])
+        if self._machine.ended:
+            self._client.refuse_all()
+            if self._prompt_id is not None:
+                # Nobody waits for it any more: an answer that comes all the same is counted as dropped.
+                self._connection.abandon(self._prompt_id)
+                self._prompt_id = None
 
-    # -- the handshake
+    # -- the opening
 
     async def open(self, link: Link) -> Outcome:
-        """Initialize, then open the session. Raises `UnsupportedCapabilityError` for the first prompt."""
+        """Shake hands, then open the session (or do the errand that this conversation is for).
+
+        Raises `UnsupportedCapabilityError` when the agent does not take the first prompt.
+        """
         self._link = link
         self._client.attach(link)
-        outcome = await self._ask(
-            "initialize",
-            {
-                "protocolVersion": PROTOCOL_VERSION,
-                "clientCapabilities": {
-                    "fs": {"readTextFile": False, "writeTextFile": False},
-                    "terminal": False,
-                },
-                "clientInfo": client_info(),
-            },
-            self._on_initialized,
-        )
+        self._handshake = Handshake(link, self._machine, self._updates, cwd=self._settings.cwd)
+        outcome = await self._handshake.initialize()
         if outcome.end is not End.ANSWERED:
             return outcome
-        link.timed("initialize")
+        if self._errand is not None:
+            return await self._errand(self._handshake)
         self.check_prompt(self._first_prompt)
-        outcome = await self._open_session()
-        if outcome.end is End.ANSWERED:
-            link.timed("new_session")
-        return outcome
-
-    async def _open_session(self) -> Outcome:
-        if self._settings.session is not None:
-            outcome = await self._continue_session(self._settings.session.token)
-            may_replace = self._settings.allow_new_session and outcome.end is not End.UNANSWERED
-            if outcome.end is End.ANSWERED or not may_replace:
-                return outcome
-            self._context_lost = True
-        return await self._ask(
-            "session/new", {"cwd": self._settings.cwd, "mcpServers": []}, self._on_new_session
+        return await self._handshake.open_session(
+            self._settings.session, allow_new=self._settings.allow_new_session
         )
 
-    async def _continue_session(self, token: str) -> Outcome:
-        """Resume where the agent can (nothing is replayed), else load."""
-        capabilities = self._agent
-        if capabilities.sessionCapabilities.resume is not None:
-            method = "session/resume"
-        elif capabilities.loadSession:
-            method = "session/load"
-        else:
-            return Outcome(end=End.UNACCEPTABLE)
-        params: dict[str, object] = {"sessionId": token, "cwd": self._settings.cwd, "mcpServers": []}
-        return await self._ask(method, params, lambda value: self._on_session_continued(token, value))
+    @property
+    def _agent(self) -> AgentCapabilities:
+        return AgentCapabilities() if self._handshake is None else self._handshake.agent
 
-    def _on_initialized(self, value: object) -> Outcome:
-        answer = read(InitializeResult, value)
-        if answer is None:
-            return Outcome(end=End.MALFORMED)
-        if answer.protocolVersion != PROTOCOL_VERSION:
-            return Outcome(end=End.UNACCEPTABLE, reason=Reason.VERSION_MISMATCH)
-        self._agent = answer.agentCapabilities
-        self._machine.advance(Event.INITIALIZED)
-        return Outcome(end=End.ANSWERED)
-
-    def _on_new_session(self, value: object) -> Outcome:
-        answer = read(NewSessionResult, value)
-        return Outcome(end=End.MALFORMED) if answer is None else self._opened(answer.sessionId)
-
-    def _on_session_continued(self, token: str, value: object) -> Outcome:
-        answer = read(SessionResult, {} if value is None else value)
-        return Outcome(end=End.MALFORMED) if answer is None else self._opened(token)
-
-    def _opened(self, session_id: str) -> Outcome:
-        self._updates.open_session(session_id)
-        self._machine.advance(Event.SESSION_OPENED)
-        return Outcome(end=End.ANSWERED)
-
-    async def _ask(
-        self, method: str, params: dict[str, object], on_result: Callable[[object], Outcome]
-    ) -> Outcome:
-        """Send a request and wait for its outcome; the result is read in the reader, in order."""
-        connection = self._connection
-        outcomes: list[Outcome] = []
-        answered = trio.Event()
-
-        def on_answer(answer: Answer) -> None:
-            try:
-                outcomes.append(on_result(answer.value) if isinstance(answer, Result) else fault(answer))
-            except Exception as exc:  # noqa: BLE001  a fault of ours; whoever waits must be told all the same
-                outcomes.append(Outcome(end=End.UNEXPECTED, cause=exc))
-            answered.set()
-
-        request_id = connection.send_request(method, params, on_answer)
-        try:
-            await answered.wait()
-        finally:
-            connection.abandon(request_id)
-        return outcomes[0]
+    @property
+    def _context_lost(self) -> bool:
+        return self._handshake is not None and self._handshake.context_lost
 
     # -- turns
 
     def check_prompt(self, blocks: tuple[ContentBlock, ...]) -> None:
         """Raise `UnsupportedCapabilityError` when the agent did not say that it takes such content."""
-        takes = self._agent.promptCapabilities
-        for block in blocks:
-            if isinstance(block, ImageBlock) and not takes.image:
-                raise UnsupportedCapabilityError("image")
-            if isinstance(block, AudioBlock) and not takes.audio:
-                raise UnsupportedCapabilityError("audio")
-            if isinstance(block, ResourceBlock) and not takes.embeddedContext:
-                raise UnsupportedCapabilityError("embeddedContext")
+        check_prompt(self._agent, blocks)
 
     def begin_turn(self, port: TurnPort) -> AcpTurnRecord:
         """A turn begins; what comes from now on belongs to it."""
@@ -240,6 +164,7 @@ class AcpConversation:
             max_output_bytes=self._settings.max_output_bytes,
             usage=lambda: self._updates.usage,
             counted=self._counted,
+            session=lambda: self._updates.session_changes,
         )
         record.context_lost = self._context_lost
         self._port = port
@@ -254,11 +179,12 @@ class AcpConversation:
             "sessionId": self._updates.session_id,
             "prompt": [block_to_json(block) for block in blocks],
         }
-        self._connection.send_request("session/prompt", params, self._on_prompt_answered)
+        self._prompt_id = self._connection.send_request("session/prompt", params, self._on_prompt_answered)
 
     def _on_prompt_answered(self, answer: Answer) -> None:
         if not self._machine.in_turn or self._port is None:
             return  # the turn was given up before
+        self._prompt_id = None
         outcome = self._turn_outcome(answer)
         if outcome.end in {End.ANSWERED, End.RPC_ERROR}:
             self._machine.advance(Event.TURN_ENDED)
@@ -366,10 +292,3 @@ class AcpConversation:
         totals, before = self._totals(), self._counted_before
         names = [item.name for item in fields(Counters)]
         return Counters(**{name: getattr(totals, name) - getattr(before, name) for name in names})
-
-
-def fault(answer: Answer) -> Outcome:
-    """The outcome of an answer that is no result."""
-    if isinstance(answer, RpcError):
-        return Outcome(end=End.RPC_ERROR, rpc_error=RpcFault(answer.code, answer.message, answer.data))
-    return Outcome(end=End.UNANSWERED if isinstance(answer, NoAnswer) else End.MALFORMED)

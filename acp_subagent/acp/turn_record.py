@@ -21,7 +21,7 @@ from acp_subagent.seam.activity import (
     ToolStatus,
     Usage,
 )
-from acp_subagent.seam.events import Snapshot
+from acp_subagent.seam.events import SessionChange, Snapshot
 from acp_subagent.seam.result import Counters, SubagentResult
 
 #: permission records kept of one turn; the oldest goes
@@ -32,8 +32,14 @@ class AcpTurnRecord:
     """One turn of an ACP session, folded together."""
 
     def __init__(
-        self, *, max_output_bytes: int, usage: Callable[[], Usage], counted: Callable[[], Counters]
+        self,
+        *,
+        max_output_bytes: int,
+        usage: Callable[[], Usage],
+        counted: Callable[[], Counters],
+        session: Callable[[], tuple[SessionChange, ...]],
     ) -> None:
+        self._session = session
         self._usage = usage
         self._counted = counted
         self._denied: set[str] = set()  # ids of calls that were denied and have not been completed
@@ -42,7 +48,6 @@ class AcpTurnRecord:
         self.plan: tuple[PlanEntry, ...] = ()
         self.permissions: deque[PermissionRecord] = deque(maxlen=MAX_PERMISSIONS)
         self.permission_violations = 0
-        self.late_updates = 0
         self.context_lost = False
 
     @property
@@ -79,6 +84,8 @@ class AcpTurnRecord:
             tool_calls=self.tool_calls.all(),
             plan=self.plan,
             usage=self._usage(),
+            permissions=tuple(self.permissions),
+            session=self._session(),
         )
 
     def fill(self, result: SubagentResult) -> SubagentResult:
@@ -86,7 +93,6 @@ class AcpTurnRecord:
         self.tool_calls.finish()
         counters = replace(
             self._counted(),
-            late_updates=self.late_updates,
             permission_violations=self.permission_violations,
             output_dropped_bytes=self.output.dropped_bytes,
         )

@@ -1,8 +1,9 @@
 """`session/update`: which turn an update belongs to, what it changes, and which event it makes.
 
-Owns the dispatch by kind and everything that outlives a turn (usage, and the ids of earlier turns, by which
-a late update is known). Called by the reader for every frame: text chunks take a short way. Unknown kinds
-are counted and handed on raw; nothing that an agent sends raises here.
+Owns the dispatch by kind and everything that outlives a turn: usage, the session's own state, and the ids of
+earlier turns, by which a late update is known. Called by the reader for every frame: text chunks take a short
+way. What is replayed of an old session is no turn's: only its ids and the session's state are kept. Unknown
+kinds are counted and handed on raw; nothing that an agent sends raises here.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from acp_subagent.acp.tool_calls import plan_from, usage_from
+from acp_subagent.acp.tool_calls import ToolCalls, plan_from, usage_from
 from acp_subagent.acp.turn_record import AcpTurnRecord
-from acp_subagent.seam.activity import Usage
+from acp_subagent.seam.activity import ToolCall, Usage
 from acp_subagent.seam.content import TextBlock, block_from_json
 from acp_subagent.seam.events import (
     CommandsChanged,
@@ -22,6 +23,7 @@ from acp_subagent.seam.events import (
     ModeChanged,
     OptionsChanged,
     PlanChanged,
+    SessionChange,
     SessionInfoChanged,
     TextChunk,
     ThoughtChunk,
@@ -36,6 +38,11 @@ from acp_subagent.supervised.conversation import TurnPort
 #: ids of messages and tool calls of earlier turns that are remembered; the oldest go
 MAX_EARLIER_IDS = 10_000
 
+#: Kinds of what is the session's and not a turn's.
+_SESSION_KINDS = frozenset(
+    {"current_mode_update", "config_option_update", "available_commands_update", "session_info_update"}
+)
+
 Raw = dict[str, object]
 
 
@@ -45,7 +52,12 @@ class SessionUpdates:
     def __init__(self, *, max_early_updates: int) -> None:
         self._max_early_updates = max_early_updates
         self._early: deque[tuple[object, Raw]] = deque()  # before the session was known
-        self._earlier_ids: dict[str, None] = {}
+        self._earlier_ids: dict[str, None] = {}  # of messages
+        self._earlier_calls: dict[str, None] = {}  # of tool calls that the present turn has not taken up
+        self._thought_ids: dict[str, None] = {}  # of the present turn; its other ids are in its record
+        self._replaying: str | None = None  # the session whose history is being told
+        self._changes: dict[type[SessionChange], SessionChange] = {}  # the latest of each kind
+        self._untold: dict[type[SessionChange], SessionChange] = {}  # those that no turn was told of
         self._port: TurnPort | None = None
         self._handlers: dict[object, Callable[[Raw], None]] = {
             "agent_message_chunk": self._on_message_chunk,
@@ -65,9 +77,27 @@ class SessionUpdates:
         self.usage = Usage()  #: the last that was reported
         self.updates = 0
         self.unknown_updates = 0
+        self.late_updates = 0
         self.early_updates_dropped = 0
 
     # -- the session and its turns
+
+    @property
+    def session_changes(self) -> tuple[SessionChange, ...]:
+        """What the session's mode, options, commands and info last changed to."""
+        return tuple(self._changes.values())
+
+    def is_other_session(self, session_id: object) -> bool:
+        """Whether the session is known and this is another one."""
+        return self.session_id is not None and session_id != self.session_id
+
+    def begin_replay(self, session_id: str) -> None:
+        """An existing session is asked for: what comes for it before the answer is its history."""
+        self._replaying = session_id
+
+    def end_replay(self) -> None:
+        """The answer is there, or will not come."""
+        self._replaying = None
 
     def open_session(self, session_id: str) -> None:
         """The session is known: handle what came for it before."""
@@ -78,16 +108,18 @@ class SessionUpdates:
                 self._handle(update)
 
     def begin_turn(self, record: AcpTurnRecord, port: TurnPort) -> None:
-        """From now on updates belong to this turn."""
+        """From now on updates belong to this turn. What it was not told of the session, it is told now."""
         self.record, self._port = record, port
+        for change in self._untold.values():
+            self._emit(change)
+        self._untold.clear()
 
     def end_turn(self) -> None:
         """The turn has settled; what still comes of it is late."""
         if self.record is not None:
-            ids = [*self.record.output.message_ids, *(call.id for call in self.record.tool_calls.all())]
-            self._earlier_ids |= dict.fromkeys(ids)
-            for stale in list(self._earlier_ids)[: max(0, len(self._earlier_ids) - MAX_EARLIER_IDS)]:
-                del self._earlier_ids[stale]
+            _remember(self._earlier_ids, *self.record.output.message_ids, *self._thought_ids)
+            _remember(self._earlier_calls, *(call.id for call in self.record.tool_calls.all()))
+        self._thought_ids.clear()
         self.record = self._port = None
 
     def counted(self) -> Counters:
@@ -95,6 +127,7 @@ class SessionUpdates:
         return Counters(
             updates=self.updates,
             unknown_updates=self.unknown_updates,
+            late_updates=self.late_updates,
             early_updates_dropped=self.early_updates_dropped,
         )
 
@@ -130,10 +163,23 @@ class SessionUpdates:
         """Updates of a session that is not known yet are kept, up to the limit; later ones are not ours."""
         if self.session_id is not None:
             return
+        if self._replaying is not None and session_id == self._replaying:
+            self._on_history(update)
+            return
         if len(self._early) >= self._max_early_updates:
             self.early_updates_dropped += 1
             return
         self._early.append((session_id, update))
+
+    def _on_history(self, update: Raw) -> None:
+        """An update that is replayed: remember what it was about, and what the session has come to."""
+        kind, message_id, call_id = (update.get(key) for key in ("sessionUpdate", "messageId", "toolCallId"))
+        if isinstance(message_id, str):
+            _remember(self._earlier_ids, message_id)
+        if isinstance(call_id, str):
+            _remember(self._earlier_calls, call_id)
+        if isinstance(kind, str) and kind in _SESSION_KINDS:
+            self._handlers[kind](update)
 
     def _handle(self, update: Raw) -> None:
         self.updates += 1
@@ -164,8 +210,10 @@ class SessionUpdates:
 
     def _on_thought_chunk(self, update: Raw) -> None:
         message_id, content = _message_id(update), update.get("content")
-        if self._late(message_id):
+        if self._late(message_id) or self.record is None:
             return
+        if message_id is not None:
+            _remember(self._thought_ids, message_id)
         if not isinstance(content, dict):
             self._unknown(update)
             return
@@ -187,13 +235,35 @@ class SessionUpdates:
         if not isinstance(call_id, str):
             self._unknown(update)
             return
-        if self._late(call_id) or self.record is None or self._port is None:
-            return
-        was_in_progress = self.record.tool_in_progress
-        call = self.record.note_tool_call(update)
-        self._emit(ToolCallChanged(call))
-        if self.record.tool_in_progress is not was_in_progress:
-            self._port.poke()
+        if call_id in self._earlier_calls:
+            if update.get("sessionUpdate") != "tool_call":
+                self.late_updates += 1
+                return
+            del self._earlier_calls[call_id]  # it begins anew: agents exist that count from 1 in each turn
+        if self.record is not None and self._port is not None:
+            self._note_call(update, self.record, self._port)
+
+    def on_permission_call(self, raw: object) -> ToolCall:
+        """The tool call that a permission is asked for; it may be the first mention of it."""
+        if self.record is None or self._port is None:
+            return ToolCalls().update(raw)
+        call_id = raw.get("toolCallId") if isinstance(raw, dict) else None
+        if isinstance(call_id, str):
+            self._earlier_calls.pop(call_id, None)  # the agent waits for it now
+        before = self.record.tool_calls.get(call_id)
+        return self._note_call(raw, self.record, self._port, unless=before)
+
+    def _note_call(
+        self, raw: object, record: AcpTurnRecord, port: TurnPort, *, unless: ToolCall | None = None
+    ) -> ToolCall:
+        """Merge one mention of a tool call; it is told unless it changed nothing of `unless`."""
+        was_in_progress = record.tool_in_progress
+        call = record.note_tool_call(raw)
+        if unless is None or call != unless:
+            self._emit(ToolCallChanged(call))
+        if record.tool_in_progress is not was_in_progress:
+            port.poke()
+        return call
 
     def _on_plan(self, update: Raw) -> None:
         if self.record is not None:
@@ -209,31 +279,50 @@ class SessionUpdates:
     def _on_mode(self, update: Raw) -> None:
         mode_id = update.get("currentModeId")
         if isinstance(mode_id, str):
-            self._emit(ModeChanged(mode_id))
+            self._change(ModeChanged(mode_id))
         else:
             self._unknown(update)
 
     def _on_options(self, update: Raw) -> None:
-        self._emit(OptionsChanged(_objects(update.get("configOptions"))))
+        self._change(OptionsChanged(_objects(update.get("configOptions"))))
 
     def _on_commands(self, update: Raw) -> None:
-        self._emit(CommandsChanged(_objects(update.get("availableCommands"))))
+        self._change(CommandsChanged(_objects(update.get("availableCommands"))))
 
     def _on_session_info(self, update: Raw) -> None:
         changes = {name: value for name, value in update.items() if name in {"title", "updatedAt"}}
-        self._emit(SessionInfoChanged(changes))
+        known = self._changes.get(SessionInfoChanged)
+        so_far = known.changes if isinstance(known, SessionInfoChanged) else {}
+        self._change(SessionInfoChanged(changes), SessionInfoChanged({**so_far, **changes}))
+
+    def _change(self, change: SessionChange, whole: SessionChange | None = None) -> None:
+        """The session itself has changed: tell it now or when the next turn begins.
+
+        `whole` is what is kept, where `change` is only what is new.
+        """
+        self._changes[type(change)] = whole or change
+        if self._port is None:
+            self._untold[type(change)] = whole or change
+        else:
+            self._emit(change)
 
     def _late(self, its_id: str | None) -> bool:
         """Whether the id is one of an earlier turn; then the update is counted, and dropped."""
         if its_id is None or its_id not in self._earlier_ids:
             return False
-        if self.record is not None:
-            self.record.late_updates += 1
+        self.late_updates += 1
         return True
 
     def _emit(self, event: Event) -> None:
         if self._port is not None and self._port.feed.wanted:
             self._port.feed.put(event)
+
+
+def _remember(ids: dict[str, None], *more: str) -> None:
+    """Add ids to those that are remembered, the oldest of which go."""
+    ids |= dict.fromkeys(more)
+    while len(ids) > MAX_EARLIER_IDS:
+        del ids[next(iter(ids))]
 
 
 def _message_id(update: Raw) -> str | None:

@@ -185,8 +185,8 @@ class Chain:
 
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
-        turn.begin()
         turn.feed.put(StageChanged(self.conversation.stage))
+        turn.begin()
         turn.feed.flush(self._line.connection.received_bytes)
         if self._hurry.begun.is_set():
             turn.hurry()
