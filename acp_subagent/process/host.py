@@ -22,11 +22,8 @@ from acp_subagent.process.child import Child, collect_late_exits
 from acp_subagent.process.launch import LaunchSpec, check_launch, spawn_error
 from acp_subagent.process.procfs import COOKIE, ProcessFacts
 from acp_subagent.process.teardown import Scans
-from acp_subagent.process.tree import Tree, process_table
+from acp_subagent.process.tree import Birth, Tree, process_table
 from acp_subagent.process.watchdog import Watchdog
-
-#: how old the list of sessions may be at a spawn: what appeared since is looked at more closely later
-_SESSIONS_AGE_SECONDS = 1.0
 
 
 class ProcessHost:
@@ -69,7 +66,7 @@ class ProcessHost:
         collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.ensure_running()
-        since, since_look, newest = self._moment()
+        birth = Birth.now(self._census)
         self._launches += 1
         element = f"/{self._service_id}.{self._launches}"
         process = await _open(spec, os.environ.get(COOKIE, "") + element)
@@ -77,10 +74,8 @@ class ProcessHost:
         tree = Tree(
             self._census,
             element=element + "/",
-            since=since,
-            since_look=since_look,
-            newest=newest,
-            leader=self._leader(process.pid, since),
+            birth=birth,
+            leader=self._leader(process.pid, birth),
         )
         child = Child(process, spec, tree, self._scans, on_stderr)
         try:
@@ -92,22 +87,14 @@ class ProcessHost:
             raise
         return child
 
-    def _moment(self) -> tuple[int, int, int | None]:
-        """What tells later who is older than a child that is spawned now."""
-        table, newest = self._census.table, None
-        with suppress(OSError):  # no descriptor left: the spawn will say so
-            self._census.look_if_older_than(_SESSIONS_AGE_SECONDS)
-            newest = table.newest()
-        return table.now(), self._census.looks, newest
-
-    def _leader(self, pid: int, since: int) -> ProcessFacts:
+    def _leader(self, pid: int, birth: Birth) -> ProcessFacts:
         with suppress(OSError):
             facts = self._census.table.facts(pid)
             if facts is not None:
                 return facts
         # No descriptor left to look at it with. It leads a group and a session of its own: that is enough to
         # end it.
-        return ProcessFacts(pid, os.getpid(), pid, pid, state="R", threads=1, start=since)
+        return ProcessFacts(pid, os.getpid(), pid, pid, state="R", threads=1, start=birth.since)
 
     async def aclose(self) -> None:
         """End the watchdog in order. The children are not touched: end them before."""

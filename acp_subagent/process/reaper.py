@@ -34,7 +34,7 @@ if __name__ == "__main__":
 
 from acp_subagent.process.census import Census  # noqa: E402  (importable only now)
 from acp_subagent.process.procfs import Identity  # noqa: E402
-from acp_subagent.process.tree import Tree, process_table  # noqa: E402
+from acp_subagent.process.tree import Birth, Tree, process_table  # noqa: E402
 
 #: between SIGTERM and the kill
 _TERM_GRACE_SECONDS = 0.5
@@ -91,7 +91,7 @@ def _orderly(pipe: int) -> bool:
 
 def end_service(service_id: str, since: int) -> None:
     """SIGTERM to everything that carries the service's cookie, and what belongs to it; then the kill."""
-    tree = Tree(Census(process_table()), element=f"/{service_id}.", since=since, since_look=0)
+    tree = Tree(Census(process_table()), element=f"/{service_id}.", birth=Birth(since))
     started = time.monotonic()
     told: set[Identity] = set()
     while time.monotonic() < started + _TERM_GRACE_SECONDS:

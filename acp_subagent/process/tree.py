@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from acp_subagent.process.census import Census, Snapshot
 from acp_subagent.process.procfs import (
@@ -26,6 +27,8 @@ from acp_subagent.process.procfs import (
     signal_process,
 )
 
+#: how old the list of sessions may be at a birth: those that appeared since are only looked at more closely
+_SESSIONS_AGE_SECONDS = 1.0
 #: how long after the spawn a higher number means a younger process: too short for numbers to come round again
 _NUMBERS_KNOWN_SECONDS = 0.25
 #: how far the leader's number may be from the one before the spawn, if numbers are given in order at all
@@ -42,35 +45,42 @@ def kill(
         signal_process(table, process, signal_number)
 
 
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """The moment right before the first process of a tree was started: whoever is older does not belong."""
+
+    since: int  #: in the unit in which the process table tells when a process started
+    look: int = 0  #: the last look of the census until then
+    newest: int | None = None  #: the number that was given to a process last; None when it is not known
+    seconds: float = field(default_factory=time.monotonic)  #: when that was, by the monotonic clock
+
+    @staticmethod
+    def now(census: Census) -> Birth:
+        """Right now. Without a descriptor to look with, what is not known is left out."""
+        newest = None
+        with suppress(OSError):
+            census.look_if_older_than(_SESSIONS_AGE_SECONDS)
+            newest = census.table.newest()
+        return Birth(census.table.now(), census.looks, newest)
+
+
 class Tree:
     """The processes that descend from one child, or, for the watchdog, from all children of one service.
 
     `element` is the part of the launch cookie that marks them: `/<service>.<launch>/`, or `/<service>.` for
-    all. `since` is a moment (in the table's unit) before the first of them started, `since_look` the last
-    look of the census before that. `newest` is the number that was given last before the leader's.
+    all. `leader` is the child itself; it leads a session of its own and is not reaped while the tree is used.
     """
 
     def __init__(
-        self,
-        census: Census,
-        *,
-        element: str,
-        since: int,
-        since_look: int,
-        leader: ProcessFacts | None = None,
-        newest: int | None = None,
+        self, census: Census, *, element: str, birth: Birth, leader: ProcessFacts | None = None
     ) -> None:
         self.census = census
         self._table = census.table
         self._element = element.encode()
-        self._since = since
-        self._since_look = since_look
+        self._birth = birth
         self._own_session = os.getsid(0)
         # While the leader is not reaped, nobody else can get its session.
         self._permanent_session = leader.session if leader else None
-        follows = leader is not None and newest is not None and 0 < leader.pid - newest <= _NUMBERS_APART
-        self._newest = newest if follows else None
-        self._newest_until = time.monotonic() + _NUMBERS_KNOWN_SECONDS
         self._leader_pid = leader.pid if leader else None
         # Dead members that are ours to reap: this program is an init, or has asked to be given orphans.
         self._adopted: set[Identity] = set()
@@ -106,9 +116,12 @@ class Tree:
 
     def look_alone(self) -> Snapshot | None:
         """Soon after the spawn: a look at the few that are young enough to belong; None when it is late."""
-        if self._newest is None or time.monotonic() > self._newest_until:
+        newest, leader = self._birth.newest, self._leader_pid
+        if newest is None or leader is None or not 0 < leader - newest <= _NUMBERS_APART:
             return None
-        return self.census.look_at_newer(self._newest)
+        if time.monotonic() - self._birth.seconds > _NUMBERS_KNOWN_SECONDS:
+            return None
+        return self.census.look_at_newer(newest)
 
     def walk(self) -> None:
         """Find members by parent links alone: cheap, and it finds those that no other mark gives away."""
@@ -121,7 +134,7 @@ class Tree:
                     facts is not None
                     and pid not in found
                     and pid not in self.alive
-                    and facts.start >= self._since
+                    and facts.start >= self._birth.since
                 ):
                     found[pid] = facts
                     unvisited.append(pid)
@@ -187,7 +200,7 @@ class Tree:
         return [
             facts
             for facts in map(snapshot.facts, pids)
-            if facts is not None and _was_in(facts, session) and facts.start >= self._since
+            if facts is not None and _was_in(facts, session) and facts.start >= self._birth.since
         ]
 
     def _adopt_strangers(self, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> list[ProcessFacts]:
@@ -196,11 +209,11 @@ class Tree:
         Returns the processes that are left, in sessions that are as new as ours and somebody else's.
         """
         strangers: dict[int, list[ProcessFacts]] = {}
-        for session in self.census.unclaimed(snapshot, since_look=self._since_look):
+        for session in self.census.unclaimed(snapshot, since_look=self._birth.look):
             members = [facts for facts in map(snapshot.facts, snapshot.members[session]) if facts is not None]
             # A session with a process older than the tree is somebody else's, whatever runs in it: a daemon
             # that was there before may start programs with the environment of whoever asks it to.
-            if session != self._own_session and all(facts.start >= self._since for facts in members):
+            if session != self._own_session and all(facts.start >= self._birth.since for facts in members):
                 strangers[session] = members
         adopted = True
         while adopted:

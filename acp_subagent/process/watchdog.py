@@ -16,6 +16,7 @@ import trio
 
 from acp_subagent.errors import ConfigurationError, SpawnError
 from acp_subagent.process.launch import SpawnFault
+from acp_subagent.process.procfs import ProcTable
 from acp_subagent.process.tree import process_table
 
 _REAPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reaper.py")
@@ -26,6 +27,11 @@ _ENVIRONMENT_PREFIXES = ("LD_", "DYLD_", "PATH")
 
 
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+def _flags() -> list[str]:
+    # Isolated from the host's settings; without installed packages, unless it takes psutil to see processes.
+    return ["-I", "-S"] if ProcTable.usable() else ["-I"]
 
 
 class Watchdog:
@@ -75,7 +81,7 @@ class Watchdog:
         self._let_go()
 
     async def _start(self) -> trio.Process:
-        if not sys.executable:
+        if not sys.executable or getattr(sys, "frozen", False):
             raise ConfigurationError(
                 "The watchdog needs a Python interpreter and this program has none of its own; "
                 "open the service with reaper=False."
@@ -85,7 +91,7 @@ class Watchdog:
             own = process_table().facts(os.getpid())
             arguments = [str(os.getpid()), str(own.start if own else 0), self._service_id, str(self._since)]
             return await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", _REAPER, *arguments],
+                [sys.executable, *_flags(), _REAPER, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ import pytest
 from acp_subagent.process import tree as tree_module
 from acp_subagent.process.census import Census
 from acp_subagent.process.procfs import Identity, ProcessFacts
-from acp_subagent.process.tree import PsutilTable, Tree, process_table
+from acp_subagent.process.tree import Birth, PsutilTable, Tree, process_table
 
 LEADER = 100
 
@@ -74,7 +74,7 @@ class Scene:
 
     def spawn(self, pid: int, element: str) -> Tree:
         leader = self.table.add(pid, cookie=element.rstrip("/").encode())
-        return Tree(self.census, element=element, since=50, since_look=self.census.looks, leader=leader)
+        return Tree(self.census, element=element, birth=Birth(50, self.census.looks), leader=leader)
 
     def members(self) -> set[int]:
         self.tree.look(self.census.look())
@@ -276,7 +276,7 @@ def test_the_tree_of_a_service_has_everything_that_carries_its_id() -> None:
     table.add(200, cookie=b"/outer.1/s.2", start=60)
     table.add(201, session=200, start=61)
     table.add(300, cookie=b"/t.1", start=60)
-    tree = Tree(Census(table), element="/s.", since=50, since_look=0)
+    tree = Tree(Census(table), element="/s.", birth=Birth(50))
     tree.look(tree.census.look())
     assert set(tree.alive) == {100, 200, 201}
 
@@ -284,7 +284,7 @@ def test_the_tree_of_a_service_has_everything_that_carries_its_id() -> None:
 def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
     looks = scene.census.looks
-    tree = Tree(scene.census, element="/s.4/", since=50, since_look=looks, leader=leader, newest=399)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, looks, 399), leader=leader)
     scene.table.add(401, cookie=b"/s.4")
     scene.table.add(402, session=401)
     snapshot = tree.look_alone()
@@ -297,13 +297,13 @@ def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> No
 @pytest.mark.parametrize("newest", [None, 400, 500, 1])
 def test_where_numbers_are_not_given_in_order_all_are_looked_at(scene: Scene, newest: int | None) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
-    tree = Tree(scene.census, element="/s.4/", since=50, since_look=1, leader=leader, newest=newest)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, newest), leader=leader)
     assert tree.look_alone() is None
 
 
 def test_later_all_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
-    tree = Tree(scene.census, element="/s.4/", since=50, since_look=1, leader=leader, newest=399)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, 399), leader=leader)
     assert tree.look_alone() is not None
     later = time.monotonic() + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)

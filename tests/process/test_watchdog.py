@@ -240,10 +240,11 @@ async def test_without_a_watchdog_none_is_started(nursery: trio.Nursery) -> None
     await host.aclose()
 
 
+@pytest.mark.parametrize(("attribute", "value"), [("executable", ""), ("frozen", True)])
 async def test_a_program_without_an_interpreter_is_told_so(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, attribute: str, value: object
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "")
+    monkeypatch.setattr(sys, attribute, value, raising=False)
     host = ProcessHost(secrets.token_hex(4), watchdog=True)
     with pytest.raises(ConfigurationError, match="reaper=False"):
         await host.spawn(launch("/bin/cat"), nursery)
