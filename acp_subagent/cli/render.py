@@ -7,14 +7,21 @@ says is ever in one, except in `failure_lines`, which are shown only to whoever 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from acp_subagent.acp.vocabulary import Category
 from acp_subagent.cli.json_result import failure_detail
 from acp_subagent.cli.terminal import one_line, without_controls
 from acp_subagent.seam.activity import PermissionDecision, TeardownReport, ToolKind
-from acp_subagent.seam.content import TextBlock
-from acp_subagent.seam.events import Event, PermissionDecided, PermissionRequested, StageChanged, TextChunk
+from acp_subagent.seam.content import AudioBlock, ImageBlock, ResourceBlock, ResourceLinkBlock, TextBlock
+from acp_subagent.seam.events import (
+    ContentChunk,
+    Event,
+    PermissionDecided,
+    PermissionRequested,
+    StageChanged,
+    TextChunk,
+)
 from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
 
 #: how long a piece of local detail may be on stderr
@@ -26,6 +33,14 @@ KILLING = "interrupted again: killing the agent's processes"
 ENDING_THE_TREE = "ending the agent's processes"
 NO_TERMINAL = "no terminal to ask on: denied (--permission allow or reject decides without asking)"
 STDOUT_BROKEN = "standard output cannot be written any more: ending the run"
+
+#: what a block of the answer that cannot be streamed as text is called
+_NOT_TEXT: Mapping[type, str] = {
+    ImageBlock: "an image",
+    AudioBlock: "audio",
+    ResourceBlock: "a resource",
+    ResourceLinkBlock: "a link",
+}
 
 
 class Messages:
@@ -69,6 +84,9 @@ def note_on(event: Event, *, announce_requests: bool, announce_teardown: bool) -
             return ENDING_THE_TREE if announce_teardown else None
         case StageChanged():
             return f"stage: {event.stage}"
+        case ContentChunk(thought=False):
+            kind = _NOT_TEXT.get(type(event.block), "of an unknown kind")
+            return f"part of the answer is not text: {kind} (--format json has it)"
     return None
 
 
@@ -114,7 +132,10 @@ def failure_lines(failure: Failure) -> Iterator[str]:
         if value in (None, "", []):
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        text = without_controls(text[-MAX_DETAIL_CHARACTERS:]).strip("\n")
+        # Of stderr the end says most, of everything else the beginning.
+        ends = name == "stderr_tail"
+        text = text[-MAX_DETAIL_CHARACTERS:] if ends else text[:MAX_DETAIL_CHARACTERS]
+        text = without_controls(text).strip("\n")
         yield f"  {name}: " + text.replace("\n", "\n    ")
 
 

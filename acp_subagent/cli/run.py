@@ -94,10 +94,14 @@ def run(task: Task) -> ExitCode:
                 streams.note("".join(traceback.format_exception(error)))
             outcome = error
     code = exit_code(outcome, interrupted=conduct.interrupted)
-    with suppress(KeyboardInterrupt):  # a signal ends the wait for whoever does not read
+    if conduct.signal_waits:
+        streams.hurry()
+    try:
         streams.close()
-    if code is ExitCode.COMPLETED and streams.stdout_broken:
-        return ExitCode.FAILED
+    except KeyboardInterrupt:  # nobody reads our output, and somebody does not want to wait for it
+        return code if code is ExitCode.SURVIVORS else ExitCode.INTERRUPTED
+    if code is ExitCode.COMPLETED and not streams.answer_written:
+        return ExitCode.INTERRUPTED if conduct.interrupted else ExitCode.FAILED
     return code
 
 
@@ -123,6 +127,11 @@ class _Conduct:
     def interrupted(self) -> bool:
         """Whether a signal asked us to end."""
         return self._signals > 0
+
+    @property
+    def signal_waits(self) -> bool:
+        """Whether a signal came that has not been heeded, because the loop had ended already."""
+        return self._signals > self._signals_heeded
 
     async def run(self) -> Outcome:
         """The run; what it came to. Raises `SubagentUsageError` for what cannot be asked."""

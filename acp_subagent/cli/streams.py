@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
+from math import inf
 
 from acp_subagent.cli.terminal import ControlFilter
 
@@ -22,6 +24,7 @@ ROOM_CHARACTERS = 1024 * 1024
 
 #: how long `close` waits for a stream that is not read, once there is reason to hurry
 LAST_WAIT_SECONDS = 1.0
+SLICE_SECONDS = 0.1
 
 
 class Streams:
@@ -57,6 +60,11 @@ class Streams:
         self._notes.put(STDERR, line + "\n")
 
     @property
+    def answer_written(self) -> bool:
+        """Whether everything of the answer has been written."""
+        return self._answers.unwritten == 0 and not self.stdout_broken
+
+    @property
     def full(self) -> bool:
         """Whether more of the answer is unwritten than should be."""
         return self._answers.unwritten > ROOM_CHARACTERS
@@ -78,9 +86,11 @@ class Streams:
         self._notes.hurry()
 
     def close(self) -> None:
-        """Wait until everything is written, after `hurry` only for a moment; then nothing may be put."""
-        self._notes.close()
-        self._answers.close()
+        """Wait until everything is written, after `hurry` only for a moment; what is put later is dropped."""
+        try:
+            self._answers.close()  # first: that it is broken is worth a note
+        finally:
+            self._notes.close()
 
     def _on_broken(self, fd: int) -> None:
         if fd == STDOUT:
@@ -96,7 +106,7 @@ class _Writer:
         self._on_broken = on_broken
         self._changed = threading.Condition()
         self._pending: list[tuple[int, str]] = []
-        self._closing = False
+        self._closing = self._ended = False
         self._hurried = False
         self._broken: set[int] = set()
         self.unwritten = 0  #: characters, those that are just being written included
@@ -104,9 +114,10 @@ class _Writer:
 
     def put(self, fd: int, text: str) -> None:
         with self._changed:
-            self._pending.append((fd, text))
-            self.unwritten += len(text)
-            self._changed.notify_all()
+            if not self._ended:
+                self._pending.append((fd, text))
+                self.unwritten += len(text)
+                self._changed.notify_all()
 
     def wait(self, characters: int) -> None:
         with self._changed:
@@ -121,7 +132,10 @@ class _Writer:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self.unwritten == 0, LAST_WAIT_SECONDS if self._hurried else None)
+            ends_at = time.monotonic() + LAST_WAIT_SECONDS if self._hurried else inf
+            while self.unwritten and time.monotonic() < ends_at:
+                # In slices: a signal in the moment before the wait would not be heeded until its end.
+                self._changed.wait(SLICE_SECONDS)
 
     # -- in the thread
 
@@ -130,6 +144,7 @@ class _Writer:
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._closing)
                 if not self._pending:
+                    self._ended = True
                     return
                 pending, self._pending = self._pending, []
             for fd, text in _merged(pending):

@@ -15,8 +15,15 @@ from acp_subagent.seam.activity import (
     TeardownReport,
     ToolKind,
 )
-from acp_subagent.seam.content import TextBlock
-from acp_subagent.seam.events import Event, PermissionDecided, PermissionRequested, StageChanged, TextChunk
+from acp_subagent.seam.content import ImageBlock, TextBlock, UnknownBlock
+from acp_subagent.seam.events import (
+    ContentChunk,
+    Event,
+    PermissionDecided,
+    PermissionRequested,
+    StageChanged,
+    TextChunk,
+)
 from acp_subagent.seam.result import Counters, Failure, SubagentResult
 
 NOTHING = SubagentResult(stop_reason="completed")
@@ -70,6 +77,15 @@ RECORD = PermissionRecord(ToolKind.EDIT, "reject", PermissionDecision.DENIED, "c
         (StageChanged("prompt"), "stage: prompt"),
         (StageChanged("teardown"), render.ENDING_THE_TREE),
         (TextChunk("text"), None),
+        (
+            ContentChunk(ImageBlock("aGk=", "image/png")),
+            "part of the answer is not text: an image (--format json has it)",
+        ),
+        (
+            ContentChunk(UnknownBlock({"type": "a secret"})),
+            "part of the answer is not text: of an unknown kind (--format json has it)",
+        ),
+        (ContentChunk(ImageBlock("aGk=", "image/png"), thought=True), None),
     ],
 )
 def test_events_have_their_notes(event: Event, note: str | None) -> None:

@@ -89,22 +89,20 @@ def test_a_reader_that_leaves_ends_the_run_in_order(tmp_path: Path) -> None:
     assert "Traceback" not in stderr
 
 
-def test_a_reader_that_left_before_the_object_costs_no_traceback() -> None:
+@pytest.mark.parametrize("options", [["--format", "json"], []])
+def test_a_reader_that_left_before_the_last_write_is_told_without_a_traceback(options: list[str]) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
-    with CommandLine(arguments(turn({"text": "hi"}), "--format", "json"), stdout=write_end) as started:
+    with CommandLine(arguments(turn({"text": "hi"}), *options), stdout=write_end) as started:
         os.close(write_end)
         done = started.end()
     assert done.code == 1
+    assert done.stderr.count(render.STDOUT_BROKEN) == 1
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_does_not_read_never_keeps_a_signal_from_being_heeded(tmp_path: Path) -> None:
-    cancelled = tmp_path / "cancelled"
-    scenario = turn(
-        {"text": {"size": 1000, "forever": True}},
-        on_cancel={"steps": [{"touch_file": str(cancelled)}, {"stop": "cancelled"}]},
-    )
+def test_a_reader_that_does_not_read_never_keeps_a_signal_from_being_heeded() -> None:
+    scenario = turn({"text": {"size": 1000, "forever": True}})
     with CommandLine(arguments(scenario)) as started:
         started.read_until("stage: prompt", "stderr")
         started.signal(signal.SIGTERM)
@@ -113,6 +111,13 @@ def test_a_reader_that_does_not_read_never_keeps_a_signal_from_being_heeded(tmp_
         started.read_until("teardown:", "stderr")
         code = started.process.wait(30)
     assert code == 130
+
+
+def test_waiting_for_a_reader_that_does_not_read_ends_with_a_signal_and_is_no_success() -> None:
+    with CommandLine(arguments(turn({"text": {"size": 1000, "count": 500}}))) as started:
+        started.read_until("teardown:", "stderr")
+        started.signal(signal.SIGINT)
+        assert started.process.wait(30) == 130
 
 
 def test_answer_and_notes_in_one_file_are_in_order_and_on_lines_of_their_own(tmp_path: Path) -> None:
