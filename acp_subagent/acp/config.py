@@ -125,6 +125,8 @@ def _explain(error: ValidationError) -> str:
         known = field in AcpConfig.model_fields
         if item["type"] == "extra_forbidden":
             lines.append("it has a field that does not exist; see the documentation of AcpConfig")
+        elif known and item["type"] == "value_error":
+            lines.append(f"{field}: it cannot be used")  # the words are those of a foreign exception
         elif known:
             lines.append(f"{field}: {item['msg']}")
         else:
