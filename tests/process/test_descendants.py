@@ -36,8 +36,8 @@ TREES: dict[str, tuple[list[Any], int]] = {
     ),
     "a leader without its first thread": (["call", "thread_outlives_main"], 1),
     "a crowd": (
-        [["crowd", 20, ["setsid", "call", ["crowd", 2, ["setsid", "call", "rest"]], "rest"]], "call"],
-        61,
+        [["crowd", 8, ["setsid", "call", ["crowd", 2, ["setsid", "call", "rest"]], "rest"]], "call"],
+        25,
     ),
 }
 

@@ -19,7 +19,7 @@ import trio
 
 from acp_subagent.errors import ConfigurationError
 from acp_subagent.process.host import ProcessHost
-from acp_subagent.process.procfs import Identity, ProcTable
+from acp_subagent.process.procfs import COOKIE, Identity, ProcTable
 from acp_subagent.process.reaper import host_died
 from tests.process.stage import Roll, carriers, launch, open_descriptors, until
 
@@ -46,7 +46,7 @@ class Host:
         arguments = [self.service_id, self.roll.path, json.dumps({"children": children, **options})]
         self.process = subprocess.Popen(
             [sys.executable, str(HOST_PROGRAM), *arguments],
-            env={"PYTHONPATH": ":".join(sys.path)},
+            env={"PYTHONPATH": ":".join(sys.path), COOKIE: "/outer.1"},
             stdout=subprocess.PIPE,
         )
 
