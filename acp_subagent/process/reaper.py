@@ -40,7 +40,7 @@ from acp_subagent.process.tree import Birth, Tree, process_table  # noqa: E402
 _TERM_GRACE_SECONDS = 0.5
 #: how long to go on looking: a child may have been between fork and exec, without a cookie yet, when the host
 #: died
-_LINGER_SECONDS = 2.0
+_LINGER_SECONDS = 1.0
 #: no kill takes longer, whatever cannot be killed
 _LONGEST_SECONDS = 10.0
 _SWEEP_SECONDS = 0.02

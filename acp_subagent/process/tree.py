@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from acp_subagent.process.census import Census, Snapshot
 from acp_subagent.process.procfs import (
@@ -45,14 +45,13 @@ def kill(
         signal_process(table, process, signal_number)
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
+class Birth(NamedTuple):
     """The moment right before the first process of a tree was started: whoever is older does not belong."""
 
     since: int  #: in the unit in which the process table tells when a process started
     look: int = 0  #: the last look of the census until then
     newest: int | None = None  #: the number that was given to a process last; None when it is not known
-    seconds: float = field(default_factory=time.monotonic)  #: when that was, by the monotonic clock
+    seconds: float = 0.0  #: when that was, by the monotonic clock
 
     @staticmethod
     def now(census: Census) -> Birth:
@@ -61,7 +60,7 @@ class Birth:
         with suppress(OSError):
             census.look_if_older_than(_SESSIONS_AGE_SECONDS)
             newest = census.table.newest()
-        return Birth(census.table.now(), census.looks, newest)
+        return Birth(census.table.now(), census.looks, newest, time.monotonic())
 
 
 class Tree:

@@ -284,7 +284,7 @@ def test_the_tree_of_a_service_has_everything_that_carries_its_id() -> None:
 def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
     looks = scene.census.looks
-    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, looks, 399), leader=leader)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, looks, 399, time.monotonic()), leader=leader)
     scene.table.add(401, cookie=b"/s.4")
     scene.table.add(402, session=401)
     snapshot = tree.look_alone()
@@ -297,13 +297,13 @@ def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> No
 @pytest.mark.parametrize("newest", [None, 400, 500, 1])
 def test_where_numbers_are_not_given_in_order_all_are_looked_at(scene: Scene, newest: int | None) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
-    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, newest), leader=leader)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, newest, time.monotonic()), leader=leader)
     assert tree.look_alone() is None
 
 
 def test_later_all_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
-    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, 399), leader=leader)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, 399, time.monotonic()), leader=leader)
     assert tree.look_alone() is not None
     later = time.monotonic() + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
