@@ -211,11 +211,20 @@ if TYPE_CHECKING:
         UserChunk as UserChunk,
     )
     from acp_subagent.seam.feed import Subscription as Subscription
+    from acp_subagent.seam.lifecycle import (
+        RunEnded as RunEnded,
+    )
+    from acp_subagent.seam.lifecycle import (
+        RunStarted as RunStarted,
+    )
     from acp_subagent.seam.request import (
         Deadlines as Deadlines,
     )
     from acp_subagent.seam.request import (
         Parent as Parent,
+    )
+    from acp_subagent.seam.request import (
+        SessionInfo as SessionInfo,
     )
     from acp_subagent.seam.request import (
         SessionRef as SessionRef,
@@ -256,14 +265,11 @@ if TYPE_CHECKING:
     from acp_subagent.seam.run import (
         SupportsResume as SupportsResume,
     )
+    from acp_subagent.seam.run import (
+        SupportsStoredSessions as SupportsStoredSessions,
+    )
     from acp_subagent.seam.service import (
         Registration as Registration,
-    )
-    from acp_subagent.seam.service import (
-        RunEnded as RunEnded,
-    )
-    from acp_subagent.seam.service import (
-        RunStarted as RunStarted,
     )
     from acp_subagent.seam.service import (
         SubagentService as SubagentService,
@@ -342,10 +348,24 @@ _HOMES = {
         "UserChunk",
     ),
     "seam.feed": ("Subscription",),
-    "seam.request": ("Deadlines", "Parent", "SessionRef", "SubagentCapabilities", "SubagentRequest"),
+    "seam.lifecycle": ("RunEnded", "RunStarted"),
+    "seam.request": (
+        "Deadlines",
+        "Parent",
+        "SessionInfo",
+        "SessionRef",
+        "SubagentCapabilities",
+        "SubagentRequest",
+    ),
     "seam.result": ("Counters", "Failure", "RpcFault", "SubagentResult", "SubagentStopReason", "Timings"),
-    "seam.run": ("StartContext", "SubagentProvider", "SubagentRun", "SupportsResume"),
-    "seam.service": ("Registration", "RunEnded", "RunStarted", "SubagentService", "open_subagents"),
+    "seam.run": (
+        "StartContext",
+        "SubagentProvider",
+        "SubagentRun",
+        "SupportsResume",
+        "SupportsStoredSessions",
+    ),
+    "seam.service": ("Registration", "SubagentService", "open_subagents"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -27,7 +27,19 @@ ALLOWED = {
 
 #: inside a room only downwards: an import may only go to a file further up in this list
 ORDER = {
-    "seam": ["activity", "content", "request", "diagnostic", "events", "feed", "result", "run", "service"],
+    "seam": [
+        "activity",
+        "content",
+        "request",
+        "capabilities",
+        "diagnostic",
+        "events",
+        "feed",
+        "result",
+        "lifecycle",
+        "run",
+        "service",
+    ],
     "supervised": [
         "ending",
         "clock",

@@ -36,6 +36,7 @@ def _forgiving(default: Callable[[], object]) -> WrapValidator:
 _No = Annotated[bool, _forgiving(lambda: False)]
 #: A marker object: `{}` means yes, absent or null means no.
 _Marker = Annotated[dict[str, Any] | None, _forgiving(lambda: None)]
+_Text = Annotated[str | None, _forgiving(lambda: None)]
 _Items = Annotated[list[Any] | None, _forgiving(lambda: None)]
 
 
@@ -97,6 +98,22 @@ class NewSessionResult(SessionResult):
     """The answer to `session/new`."""
 
     sessionId: str
+
+
+class SessionEntry(WireModel):
+    """One session in the answer to `session/list`."""
+
+    sessionId: str
+    cwd: str
+    title: _Text = None
+    updatedAt: _Text = None
+
+
+class ListResult(WireModel):
+    """One page of the answer to `session/list`; entries are read one by one."""
+
+    sessions: list[Any]
+    nextCursor: str | None = None
 
 
 class PromptResult(WireModel):

@@ -25,9 +25,10 @@ from acp_subagent.delegate.execution import carry_out
 from acp_subagent.delegate.jobs import JobTable
 from acp_subagent.delegate.outcome import ToolResult, outcome_of_error, tool_result
 from acp_subagent.errors import SubagentAbortedError, UnknownProviderError
+from acp_subagent.seam.capabilities import check_capabilities
 from acp_subagent.seam.request import Deadlines, Parent, SubagentRequest
 from acp_subagent.seam.run import SubagentProvider
-from acp_subagent.seam.service import SubagentService, check_capabilities
+from acp_subagent.seam.service import SubagentService
 
 #: For `max_depth`: how deep delegation goes is the provider's own affair; nothing is asked of it.
 PROVIDER_MANAGED: Final = "provider-managed"

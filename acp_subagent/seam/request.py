@@ -91,6 +91,15 @@ class SessionRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session that an agent has kept; `ref` is what a request continues it with."""
+
+    ref: SessionRef
+    title: str | None = field(default=None, repr=False)  #: display text of the agent
+    updated_at: str | None = field(default=None, repr=False)  #: as the agent wrote it, normally ISO 8601
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentCapabilities:
     """Which optional fields of a request a provider can honour; the others are refused when set."""
 

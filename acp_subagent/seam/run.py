@@ -16,7 +16,7 @@ import trio
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.content import ContentBlock
 from acp_subagent.seam.feed import Subscription
-from acp_subagent.seam.request import SessionRef, SubagentCapabilities, SubagentRequest
+from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentCapabilities, SubagentRequest
 from acp_subagent.seam.result import Failure, SubagentResult
 
 T = TypeVar("T", bound="SharedResource")
@@ -147,3 +147,17 @@ class SubagentProvider(Protocol):
         Raises `SubagentStartError`, `SubagentAbortedError`, `UnsupportedCapabilityError` or
         `ConfigurationError`; whatever was spawned has then been ended.
         """
+
+
+@runtime_checkable
+class SupportsStoredSessions(SubagentProvider, Protocol):
+    """A provider whose agents keep sessions that can be listed and deleted."""
+
+    async def list_sessions(self, parent: Parent, context: StartContext) -> tuple[SessionInfo, ...]:
+        """The sessions that the agent has kept for the working directory that a run would have.
+
+        Raises what `start` raises, and `SubagentTeardownError` when what was started could not be ended.
+        """
+
+    async def delete_session(self, ref: SessionRef, context: StartContext) -> None:
+        """Let the agent forget a session. Raises what `list_sessions` raises."""

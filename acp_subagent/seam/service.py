@@ -11,7 +11,6 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, fields
 from itertools import count
 
 import trio
@@ -24,38 +23,19 @@ from acp_subagent.errors import (
     UnknownProviderError,
     UnsupportedCapabilityError,
 )
-from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.request import SubagentCapabilities, SubagentRequest, check_seconds
-from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
-from acp_subagent.seam.run import SharedResources, StartContext, SubagentProvider, SubagentRun
+from acp_subagent.seam.capabilities import check_capabilities
+from acp_subagent.seam.lifecycle import LifecycleEvent, Observer, RunEnded, RunStarted, log_settled
+from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentRequest, check_seconds
+from acp_subagent.seam.result import Failure, SubagentResult
+from acp_subagent.seam.run import (
+    SharedResources,
+    StartContext,
+    SubagentProvider,
+    SubagentRun,
+    SupportsStoredSessions,
+)
 
 _log = logging.getLogger("acp_subagent.seam")
-
-
-@dataclass(frozen=True, slots=True)
-class RunStarted:
-    """A run is about to be returned to its caller."""
-
-    run_id: str  #: the service's id of the run
-    provider: str  #: name of the provider
-    id: str  #: the run's own id
-    local: bool  #: whether the agent lives in this process (no child process)
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnded:
-    """A run has settled; comes exactly once for each `RunStarted`."""
-
-    run_id: str
-    provider: str
-    id: str
-    local: bool
-    stop_reason: SubagentStopReason | str
-    output: tuple[ContentBlock, ...] = field(default=(), repr=False)  #: empty when there was none
-
-
-LifecycleEvent = RunStarted | RunEnded
-Observer = Callable[[LifecycleEvent], None]
 
 
 class Registration:
@@ -153,7 +133,7 @@ class SubagentService:
         self._emit(RunStarted(run_id, provider.name, run.id, local))
 
         def ended(result: SubagentResult) -> None:
-            _log_settled(run.id, result)
+            log_settled(run.id, result)
             self._emit(RunEnded(run_id, provider.name, run.id, local, result.stop_reason, result.output))
 
         run.when_settled(ended)
@@ -191,15 +171,53 @@ class SubagentService:
         self._hurry.set()
 
     async def _start(self, name: str, request: SubagentRequest, *, one_shot: bool) -> SubagentRun:
+        provider = self._provider(name)
+        check_capabilities(request, provider.capabilities)
+        if request.abort is not None and request.abort.is_set():
+            raise SubagentAbortedError
+        run = await provider.start(request, self._context(provider, one_shot=one_shot))
+        # No checkpoint from here on: a cancellation could otherwise lose a ready run.
+        self._announce(provider, run)
+        return run
+
+    # -- sessions that agents have kept
+
+    async def list_sessions(self, name: str, parent: Parent) -> tuple[SessionInfo, ...]:
+        """The sessions that the agent has kept for the working directory, the provider's or the parent's.
+
+        A short-lived agent is started to be asked, and ended. Raises what `start` raises, and
+        `UnsupportedCapabilityError` also when the agent keeps no list; `SubagentTeardownError` when
+        something of it survived.
+        """
+        provider = self._keeper(name)
+        return await provider.list_sessions(parent, self._context(provider, one_shot=True))
+
+    async def delete_session(self, ref: SessionRef) -> None:
+        """Let the agent forget a session; one that it does not know is no mistake.
+
+        Works and raises as `list_sessions` does. A session that is in use is not to be deleted.
+        """
+        provider = self._keeper(ref.provider)
+        await provider.delete_session(ref, self._context(provider, one_shot=True))
+
+    # -- small things
+
+    def _provider(self, name: str) -> SubagentProvider:
         if self._closing.is_set():
             raise ServiceClosedError("The block of open_subagents() has been left.")
         provider = self._providers.get(name)
         if provider is None:
             raise UnknownProviderError("No provider is registered under this name.")
-        check_capabilities(request, provider.capabilities)
-        if request.abort is not None and request.abort.is_set():
-            raise SubagentAbortedError
-        context = StartContext(
+        return provider
+
+    def _keeper(self, name: str) -> SupportsStoredSessions:
+        provider = self._provider(name)
+        if not isinstance(provider, SupportsStoredSessions):
+            raise UnsupportedCapabilityError("sessions")
+        return provider
+
+    def _context(self, provider: SubagentProvider, *, one_shot: bool) -> StartContext:
+        return StartContext(
             nursery=self._nursery,
             service_id=self._id,
             one_shot=one_shot,
@@ -212,10 +230,6 @@ class SubagentService:
             announce=lambda run: self._announce(provider, run),
             shared=self._shared,
         )
-        run = await provider.start(request, context)
-        # No checkpoint from here on: a cancellation could otherwise lose a ready run.
-        self._announce(provider, run)
-        return run
 
     def _close(self) -> None:
         """Nothing starts any more, and every run comes to its end; the nursery waits for them."""
@@ -236,49 +250,6 @@ class SubagentService:
     async def _release(self) -> None:
         with trio.CancelScope(shield=True):
             await self._shared.aclose()
-
-
-def _log_settled(id: str, result: SubagentResult) -> None:  # noqa: A002
-    """What a maintainer of the host may want to know: words of ours and numbers, nothing from the agent."""
-    _log.info("run %s settled: %s", id, result.stop_reason)
-    if _log.isEnabledFor(logging.DEBUG):
-        durations = [(item.name, getattr(result.timings, item.name)) for item in fields(result.timings)]
-        shown = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in durations if seconds is not None)
-        _log.debug("run %s took: %s", id, shown)
-        if result.counters.noise_lines:
-            _log.debug("run %s: %d lines on stdout were no messages", id, result.counters.noise_lines)
-
-
-#: Optional request fields, and the capability without which each is refused.
-_CAPABILITY_OF_FIELD = {
-    "session": "sessions",
-    "allow_new_session": "sessions",
-    "output_schema": "output_schema",
-    "max_depth": "depth_limit",
-    "tool_filter": "tool_filter",
-    "persona": "persona",
-    "agent_options": "agent_options",
-}
-
-
-def check_capabilities(request: SubagentRequest, capabilities: SubagentCapabilities) -> None:
-    """Refuse a request that the provider could only ignore in part.
-
-    Raises `UnsupportedCapabilityError` with the name of the first capability that is missing, or
-    `ConfigurationError` for a `max_depth` or a schema that no provider could honour.
-    """
-    for name, capability in _CAPABILITY_OF_FIELD.items():
-        value = getattr(request, name)
-        if value is not None and value is not False and not getattr(capabilities, capability):
-            raise UnsupportedCapabilityError(capability)
-    for name in request.deadlines.given():
-        if name not in capabilities.deadlines:
-            raise UnsupportedCapabilityError(f"deadlines.{name}")
-    depth = request.max_depth
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
-        raise ConfigurationError("max_depth must be an integer of at least 0.")
-    if request.output_schema is not None and request.output_schema.get("type") != "object":
-        raise ConfigurationError("output_schema must have an object at its root.")
 
 
 @asynccontextmanager

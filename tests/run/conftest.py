@@ -29,15 +29,18 @@ def stage(tmp_path: Path, acp_schema: dict[str, Any]) -> Iterator[Stage]:
     made = Stage(tmp_path)
     yield made
     for log, faulty in made.logs:
-        judge(log, FrameChecker(acp_schema), faulty=faulty)
+        judge(log, acp_schema, faulty=faulty)
 
 
-def judge(log: Path, checker: FrameChecker, *, faulty: bool) -> None:
-    """Check one conversation as the fake wrote it down."""
+def judge(log: Path, schema: dict[str, Any], *, faulty: bool) -> None:
+    """Check the conversations that the fakes of one provider wrote down, one after the other."""
+    checker = FrameChecker(schema)
     for line in log.read_text().splitlines() if log.exists() else ():
         entry = json.loads(line)
         sender, frame = entry["from"], entry.get("frame")
         assert sender != CLIENT or frame is not None, "we sent something that is no frame"
+        if sender == CLIENT and frame.get("method") == "initialize":
+            checker = FrameChecker(schema)  # another child
         if not faulty and frame is not None:
             checker.check(sender, frame)
         elif sender != AGENT and "method" in frame:

@@ -45,17 +45,27 @@ class Stage:
         self.logs: list[tuple[Path, bool]] = []
 
     def config(
-        self, scenario: dict[str, Any] | str, *, faulty: bool = False, **settings: Any
+        self,
+        scenario: dict[str, Any] | str,
+        *,
+        faulty: bool = False,
+        logged: bool = True,
+        **settings: Any,
     ) -> dict[str, Any]:
-        """The settings of a provider whose agent plays `scenario`; `faulty`: its frames are not judged."""
+        """The settings of a provider whose agent plays `scenario`.
+
+        `faulty`: its frames are not judged. Not `logged`: none is written down, for children side by side.
+        """
         log = self.folder / f"frames-{len(self.logs)}.log"
-        self.logs.append((log, faulty))
+        if logged:
+            self.logs.append((log, faulty))
+        written = ["--log", str(log)] if logged else []
         chosen = ["--scenario", scenario] if isinstance(scenario, str) else ["--json", json.dumps(scenario)]
         environment = {"PYTHONPATH": str(REPOSITORY), **settings.pop("env", {})}
         return {
             "name": "fake",
             "command": sys.executable,
-            "args": ["-m", "fake_acp_server", *chosen, "--log", str(log)],
+            "args": ["-m", "fake_acp_server", *chosen, *written],
             "cwd": str(self.folder),
             "env": environment,
             **QUICK,
