@@ -66,6 +66,8 @@ class Agent:
         self.received: list[Any] = []
         self.calls: dict[str, int] = {}
         self.jobs: dict[tuple[str, Any], Job] = {}
+        #: Turns whose answer is not yet written out.
+        self.unsent_turns: set[Job] = set()
         self._pending: dict[tuple[str, Any], Pending] = {}
         self._requests_sent = 0
 
@@ -75,18 +77,14 @@ class Agent:
         """Read and serve until the input ends, and then leave the process as the scenario says."""
         self.inlet.limit_life(self.scenario.lifetime_seconds)
         turns.run_start(self)
-        buffer = bytearray()
-        while True:
-            chunk = self.inlet.read()
-            if not chunk:
-                break
-            buffer += chunk
-            *lines, rest = bytes(buffer).split(b"\n") if b"\n" in chunk else (bytes(buffer),)
-            if lines or b"\n" in chunk:
-                buffer = bytearray(rest)
+        begun: list[bytes] = []  # pieces of a line whose end has not come yet
+        while chunk := self.inlet.read():
+            *lines, rest = chunk.split(b"\n")
             for line in lines:
-                self._line(line)
-        self._line(bytes(buffer))
+                self._line(b"".join([*begun, line]))
+                begun.clear()
+            begun.append(rest)
+        self._line(b"".join(begun))
         turns.end_of_input(self)
 
     def _line(self, line: bytes) -> None:

@@ -135,6 +135,7 @@ class Job:
     def _sent(self) -> None:
         with self.agent.changed:
             self.sent = True
+            self.agent.unsent_turns.discard(self)
             self.agent.changed.notify_all()
             self.agent.start_queued(self.session)
 

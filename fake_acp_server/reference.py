@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fake_acp_server import builtin, models
+from fake_acp_server.children import KINDS
 from fake_acp_server.rules import RULES
 
 #: Definitions that have a section of their own before the mappings.
@@ -29,6 +30,8 @@ def markdown() -> str:
             parts.append(f"**{name}**: {definition['description']}")
             parts.append(_table(definition["properties"], ("key", "value", "meaning")))
     parts += [
+        "### Kinds of children",
+        _rows(("kind", "what it is"), [[f"`{kind}`", text] for kind, text in KINDS.items()]),
         "### Built-in scenarios",
         _rows(("name", "purpose"), [[f"`{name}`", purpose] for name, purpose in builtin.purposes().items()]),
         "### Rules of strict mode",

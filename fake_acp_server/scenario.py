@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 
+from fake_acp_server import __version__
 from fake_acp_server.protocol import ANSWER_METHODS
 
 TYPE_CHECKING = False
@@ -152,7 +153,7 @@ DEFAULT_CAPABILITIES: dict[str, Any] = {
     "promptCapabilities": {},
     "sessionCapabilities": {"close": {}},
 }
-DEFAULT_AGENT_INFO = {"name": "fake_acp_server", "version": "0.1.0"}
+DEFAULT_AGENT_INFO = {"name": "fake_acp_server", "version": __version__}
 DEFAULT_TURNS: list[list[Any]] = [[{"echo": "prompt"}]]
 
 

@@ -30,6 +30,7 @@ def start(job: Job) -> None:
     assert session
     if session.turn is None:
         session.turn = job
+        agent.unsent_turns.add(job)
         agent.in_thread(lambda: _run(job))
         return
     policy = agent.second_prompt
@@ -113,7 +114,7 @@ def _leave(agent: Agent) -> None:
     policy = agent.on_eof
     job = Job(agent, "eof", None, {}, None)
     if policy.get("wait_turns"):
-        job.wait(lambda: not any(session.turn for session in agent.sessions.open.values()))
+        job.wait(lambda: not agent.unsent_turns)
     if policy.get("delay_seconds"):
         job.wait(lambda: False, policy["delay_seconds"])
     steps.run(job, policy.get("steps", []))

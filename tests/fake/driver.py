@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +42,8 @@ class Fake:
         environment: dict[str, str] | None = None,
         arguments: tuple[str, ...] = (),
     ) -> None:
+        # A file takes all that comes, as a client that drains its pipe does.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         if isinstance(scenario, list):
             command = scenario
         elif isinstance(scenario, str):
@@ -54,13 +56,9 @@ class Fake:
             env={**os.environ, **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._stderr,
             bufsize=0,
         )
-        # Drained all the time, as a client must.
-        self._stderr = b""
-        self._drain = threading.Thread(target=self._read_stderr)
-        self._drain.start()
         self._checker = checker
         self._buffer = b""
         self._id = 0
@@ -74,10 +72,9 @@ class Fake:
     ) -> None:
         self.process.kill()
         self.process.wait(BOUND_SECONDS)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe:
-                pipe.close()
-        self._drain.join(BOUND_SECONDS)
+        for stream in (self.process.stdin, self.process.stdout, self._stderr):
+            if stream:
+                stream.close()
 
     # Writing
 
@@ -200,15 +197,10 @@ class Fake:
         return self.process.wait(BOUND_SECONDS)
 
     def stderr(self) -> bytes:
-        """Everything the fake wrote to stderr; waits for the end of that stream."""
-        self._drain.join(BOUND_SECONDS)
-        return self._stderr
-
-    def _read_stderr(self) -> None:
-        assert self.process.stderr
-        with self.process.stderr as pipe:
-            while data := pipe.read(1 << 16):
-                self._stderr += data
+        """Everything the fake wrote to stderr; waits for its end."""
+        self.exit_code()
+        self._stderr.seek(0)
+        return self._stderr.read()
 
 
 class LifeSocket:

@@ -24,10 +24,10 @@ Start = Callable[..., Fake]
 CLIENT = [sys.executable, "-m", "tests.fake.plain_client"]
 
 
-def record(start: Start, path: Path, *agent: str) -> str:
+def record(start: Start, path: Path, *agent: str, prompts: int = 2) -> str:
     """Record a plain conversation with an agent; how it ended."""
     fake = start(fake_command("record", str(path), "--", *agent))
-    end = Visit(fake).run(prompts=2)
+    end = Visit(fake).run(prompts)
     assert leave(fake) == 0
     return end
 
@@ -126,9 +126,9 @@ def test_the_official_example_agent_is_recorded_and_replayed(start: Start, tmp_p
     package = package_folder("@agentclientprotocol/sdk@1.9.0")
     (example,) = package.glob("dist/examples/agent.js")
     path = tmp_path / "example.cassette"
-    assert record(start, path, *node_command(), str(example)) == "prompt: end_turn"
+    assert record(start, path, *node_command(), str(example), prompts=1) == "prompt: end_turn"
     fake = start(fake_command("replay", str(path)))
-    assert Visit(fake).run(prompts=2) == "prompt: end_turn"
+    assert Visit(fake).run(prompts=1) == "prompt: end_turn"
     assert leave(fake) == 0
 
 

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
-from fake_acp_server import builtin, client_steps, faults, models, steps
+from fake_acp_server import builtin, children, client_steps, faults, models, steps
 from fake_acp_server.scenario import ANSWER_KEYS, STEP_KEYS, Scenario, ScenarioError, check, load
-from fake_acp_server.step_models import Step
+from fake_acp_server.step_models import ChildKind, Step
 from tests.fake.driver import REPOSITORY, fake_command
 
 TEXT, MAPPING = "Input should be a valid string", "Input should be a mapping"
@@ -76,6 +76,10 @@ def test_the_models_and_the_quick_check_know_the_same_keys() -> None:
         models_of_step = [part for part in shapes if issubclass(part, BaseModel)]
         known = {inner.alias or key for part in models_of_step for key, inner in part.model_fields.items()}
         assert known == (keys or set()), name
+
+
+def test_every_kind_of_child_can_be_named() -> None:
+    assert set(get_args(ChildKind)) == set(children.KINDS)
 
 
 def test_every_known_step_is_done_somewhere() -> None:
