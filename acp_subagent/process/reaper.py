@@ -2,9 +2,9 @@
 
 Runs as a program of its own, `python -I -S reaper.py <host pid> <host start> <service id> <since>`, with the
 standard library only. Its stdin is a pipe from the host. One byte there is the orderly end: it exits and
-touches nothing. An end of file alone says nothing, since the host may have closed its descriptors, and a
-forked worker may keep the pipe open long after the host has died: the host's death is told by the kernel,
-through a pidfd.
+touches nothing. The host's death is told by the kernel, through a pidfd, at once, although a forked worker
+may keep the pipe open for long. An end of file without that byte means that the program which owned the trees
+is no more while its process lives on: it has replaced itself by `exec`.
 
 Promises: within two seconds of the host's death nothing lives that carries the cookie of the service, what
 was just being spawned included. Tells nobody anything: it has neither output nor log.
@@ -76,9 +76,7 @@ def host_died(host: Identity, pipe: int = 0) -> bool:
             return not _orderly(pipe)
         ready = [descriptor for descriptor, _ in waiting.poll(None if told else _POLL_MILLISECONDS)]
         if pipe in ready:
-            if _orderly(pipe):
-                return False
-            waiting.unregister(pipe)
+            return not _orderly(pipe)
 
 
 def _orderly(pipe: int) -> bool:

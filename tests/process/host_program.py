@@ -1,7 +1,8 @@
 """A host that is about to be killed: spawns children through the room under test, says so, and waits.
 
 Run as `python host_program.py SERVICE_ID SOCKET OPTIONS`, where OPTIONS is a JSON object: `children` (a list
-of step lists for actors), and what else to do: `fork_worker`, `close_in_order`, `die_at_once`.
+of step lists for actors), and what else to do: `fork_worker`, `close_in_order`, `die_at_once`, and `become`
+(a command, when a line comes on stdin).
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ def fork_worker() -> int:
         time.sleep(30)
         os._exit(0)
     return worker
+
+
+def become(command: list[str]) -> None:
+    os.execv(command[0], command)
 
 
 async def main() -> None:
@@ -60,6 +65,9 @@ async def main() -> None:
                 child.stdout.close()
             await host.aclose()
             return
+        if options.get("become"):
+            await trio.to_thread.run_sync(sys.stdin.readline)
+            become(options["become"])
         await trio.sleep(30)
 
 

@@ -47,6 +47,7 @@ class Host:
         self.process = subprocess.Popen(
             [sys.executable, str(HOST_PROGRAM), *arguments],
             env={"PYTHONPATH": ":".join(sys.path), COOKIE: "/outer.1"},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
 
@@ -83,10 +84,11 @@ class Host:
 
     def close(self) -> None:
         if self.process is not None:
-            assert self.process.stdout is not None
             self.process.kill()
             self.process.wait()
-            self.process.stdout.close()
+            for stream in (self.process.stdin, self.process.stdout):
+                assert stream is not None
+                stream.close()
         if self._watchdog_pidfd >= 0:
             os.close(self._watchdog_pidfd)
         for pid in carriers(self.service_id):
@@ -149,6 +151,20 @@ async def test_a_stopped_tree_and_a_relay_die_with_the_host(host: Host) -> None:
     host.kill()
 
     await host.wait_until_nothing_lives()
+
+
+async def test_they_die_when_the_host_has_become_another_program(host: Host) -> None:
+    """Its process lives on, and nobody in it knows of them."""
+    await host.run(STUBBORN_AGENT, become=["/bin/sleep", "30"])
+    await host.roll.wait_for(2)
+    assert host.process is not None
+    assert host.process.stdin is not None
+
+    host.process.stdin.write(b"\n")
+    host.process.stdin.flush()
+
+    await host.wait_until_nothing_lives()
+    assert host.process.poll() is None
 
 
 async def test_an_orderly_end_ends_the_watchdog_and_is_no_death(host: Host) -> None:
@@ -269,34 +285,6 @@ def test_a_byte_in_the_pipe_is_the_orderly_end_also_when_the_host_has_gone_since
         gone.wait()
     with pipe_of(b".") as pipe:
         assert not host_died(Identity(gone.pid, 1), pipe)
-
-
-def test_the_end_of_the_pipe_alone_is_not_the_hosts_death() -> None:
-    """A host may close descriptors that it does not know."""
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as alive:
-        facts = ProcTable().facts(alive.pid)
-        assert facts is not None
-        reading, writing = os.pipe()
-        os.close(writing)
-        try:
-            # It goes on to wait for the host, which ends because its stdin does, in another thread.
-            assert alive.stdin is not None
-            with suppress(BlockingIOError):
-                assert os.read(reading, 1) == b""
-            closing = trio_free_timer(0.2, alive.stdin.close)
-            assert host_died(facts.identity, reading)
-            closing.join()
-            assert alive.wait(5) == 0
-        finally:
-            os.close(reading)
-
-
-def trio_free_timer(seconds: float, action: Any) -> Any:
-    import threading
-
-    timer = threading.Timer(seconds, action)
-    timer.start()
-    return timer
 
 
 @contextmanager
