@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 import trio
 
+from acp_subagent.process import host as host_module
+from acp_subagent.process.host import ProcessHost
 from acp_subagent.process.procfs import ProcTable
+from acp_subagent.process.tree import PsutilTable
 from acp_subagent.seam.activity import ExitStatus, Rung
 from tests.process.stage import Stage, launch, our_children, stranger, until
 
@@ -164,6 +167,27 @@ async def test_orphans_that_this_program_inherits_are_reaped(stage: Stage) -> No
 
         assert report.survivors == 0
         assert our_children() == set()
+
+
+@pytest.mark.parametrize("kind", ["a session of its own", "a daemon", "a cleared environment"])
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_a_tree_is_found_where_there_is_no_proc(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, kind: str, stubborn: bool
+) -> None:
+    """The table of such a system, on this one."""
+    monkeypatch.setattr(host_module, "process_table", PsutilTable)
+    slow_host = ProcessHost(stage.service_id, watchdog=False)
+    steps, count = TREES[kind]
+    start = [["ignore", "SIGTERM"]] if stubborn else []
+    child = await slow_host.spawn(stage.spec(*start, *steps, "rest", eof=0.05, term=0.3), stage.nursery)
+    stage.children.append(child)
+    await stage.roll.wait_for(count)
+
+    report = await child.end_tree()
+
+    assert stage.roll.living == []
+    assert report.survivors == 0
+    assert report.processes_found >= count
 
 
 async def test_strangers_in_new_sessions_are_not_touched(stage: Stage) -> None:
