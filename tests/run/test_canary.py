@@ -24,6 +24,7 @@ from acp_subagent import (
     SubagentTeardownError,
     open_subagents,
 )
+from acp_subagent.acp.conversation import AcpConversation
 from acp_subagent.acp.schema import NewSessionResult
 from acp_subagent.process import child, tree
 from tests.run.canaries import (
@@ -62,7 +63,7 @@ class Watch:
         config = self.stage.config(str(script), faulty=True, **settings)
         config["args"] = [*config["args"], secret("argv")]
         config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
-        return AcpProvider(AcpConfig(**{"command": str(self.command), **config, "cwd": str(self.cwd)}))
+        return AcpProvider(AcpConfig(**{**config, "command": str(self.command), "cwd": str(self.cwd)}))
 
     def request(self, **fields: Any) -> SubagentRequest:
         parent = Parent(cwd=str(self.cwd), session_id=secret("parent-session"))
@@ -80,7 +81,9 @@ class Watch:
 
     def finish(self) -> None:
         """Nothing was found, in the log records neither."""
-        for record in self.caplog.records:
+        records = self.caplog.get_records("call")  # `records` holds those of the phase that is going on
+        assert records, "nothing was logged: then this shows nothing"
+        for record in records:
             for text in texts_of_record(record):
                 self.note("log", text)
         assert self.found == {}
@@ -100,7 +103,7 @@ def watch(
 
 async def conduct(watch: Watch, provider: AcpProvider, **fields: Any) -> SubagentResult | SubagentError:
     """One run to its end; everything that can be reached meanwhile and afterwards is looked at."""
-    request, seen = watch.request(**fields), list[object]()
+    request, seen = watch.request(**fields), list[object]()  # events, failures, lifecycle, the run
     outcome: SubagentResult | SubagentError
     with trio.fail_after(30):
         async with open_subagents(on_failure=seen.append) as subagents:
@@ -108,6 +111,7 @@ async def conduct(watch: Watch, provider: AcpProvider, **fields: Any) -> Subagen
             subagents.observe(seen.append)
             try:
                 async with await subagents.start("fake", request) as run:
+                    seen.append(run)
                     subscription = run.events(stderr=True)
                     watch.look("ready", run, subscription)
                     async for event in subscription:
@@ -195,6 +199,18 @@ async def test_an_exception_of_our_own_that_quotes_a_secret_keeps_it(
     outcome = await conduct(watch, watch.provider(poisoned({})))
     assert isinstance(outcome, SubagentStartError)
     assert leaks(outcome.failure.cause)  # the original, for the host alone
+
+
+async def test_a_task_of_our_own_that_raises_a_secret_keeps_it(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_turn(_: AcpConversation) -> None:
+        raise RuntimeError(secret("end-of-turn"))
+
+    monkeypatch.setattr(AcpConversation, "end_turn", end_turn)
+    outcome = await conduct(watch, watch.provider(poisoned({})))
+    assert isinstance(outcome, SubagentResult)
+    assert outcome.stop_reason == "error"
 
 
 @pytest.mark.parametrize("start_fails", [True, False])
