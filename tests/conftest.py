@@ -6,6 +6,7 @@ import gc
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ def children() -> set[int]:
     """The numbers of this process's children, zombies included."""
     pids: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        pids.update(int(pid) for pid in (task / "children").read_text().split())
+        with suppress(FileNotFoundError):  # a thread that has ended since the listing
+            pids.update(int(pid) for pid in (task / "children").read_text().split())
     return pids
 
 
