@@ -49,6 +49,7 @@ class TurnOutput:
         "_current",
         "_current_id",
         "_dropped",
+        "_finished",
         "_has_ids",
         "_held",
         "_limit",
@@ -62,6 +63,7 @@ class TurnOutput:
         self._held = 0
         self._dropped = 0
         self._has_ids = False
+        self._finished = False
         self._unnamed = 0  #: how many messages without an id there were, once some have one
         #: by the agent's id; a message without one has a number of ours, 0 while no chunk has an id
         self._messages: OrderedDict[str | int, _Message] = OrderedDict()
@@ -116,6 +118,10 @@ class TurnOutput:
                 return self._content(self._messages[key])
         return self._content(next(reversed(self._messages.values()))) if self._messages else ()
 
+    def finish(self) -> None:
+        """Nothing more will be added: what is read from now on is joined for good, once."""
+        self._finished = True
+
     @property
     def dropped_bytes(self) -> int:
         """How much has gone because there was too much of it."""
@@ -129,7 +135,7 @@ class TurnOutput:
 
     def _content(self, message: _Message) -> tuple[ContentBlock, ...]:
         # An id may still come and make the chunks so far messages of their own: reading must not join them.
-        return message.content(keep_apart=not self._has_ids)
+        return message.content(keep_apart=not (self._has_ids or self._finished))
 
     def _select(self, message_id: str | None) -> None:
         """Make the message that a chunk with this id belongs to the current one."""
@@ -153,7 +159,7 @@ class TurnOutput:
             self._current_id = _NOBODY
             unnamed = self._messages.pop(0, None)
             for parts in unnamed.split() if unnamed else ():
-                self._begin_unnamed().settled.extend(parts)
+                self._begin_unnamed().settled = deque(parts)
         return message_id
 
     def _begin_unnamed(self) -> _Message:
@@ -185,12 +191,14 @@ class TurnOutput:
 class _Message:
     """One message: settled parts, then the latest ones as they came."""
 
-    __slots__ = ("has_blocks", "parts", "settled")
+    __slots__ = ("_read", "has_blocks", "parts", "settled")
 
     def __init__(self) -> None:
-        self.settled: deque[_Part] = deque()
+        # A deque needs 600 bytes even when it is empty, and most messages are short.
+        self.settled: deque[_Part] | tuple[()] = ()
         self.parts: list[_Part] = []  #: fewer than JOIN_PARTS
         self.has_blocks = False  #: some of `parts` are not text
+        self._read: tuple[int, tuple[ContentBlock, ...]] | None = None  # how many parts were read, as what
 
     @property
     def has_content(self) -> bool:
@@ -198,12 +206,15 @@ class _Message:
 
     def settle(self) -> None:
         """Join the latest parts."""
+        settled = self.settled if isinstance(self.settled, deque) else deque()
         if self.has_blocks:
-            self.settled.extend(_joined(self.parts))
+            settled.extend(_joined(self.parts))
         elif self.parts:
-            self.settled.append("".join(cast("list[str]", self.parts)))
+            settled.append("".join(cast("list[str]", self.parts)))
+        self.settled = settled
         self.parts.clear()
         self.has_blocks = False
+        self._read = None
 
     def split(self) -> list[list[_Part]]:
         """Its parts as messages of their own; those that have been joined already stay together."""
@@ -215,14 +226,17 @@ class _Message:
 
         `keep_apart` leaves the parts as they are, unless they are so many that some have been joined already.
         """
-        if self.settled or not keep_apart:
-            self.settle()
-            self.settled = deque(_joined(self.settled))
-        parts = self.settled or _joined(self.parts)
-        return tuple(TextBlock(part) if isinstance(part, str) else part for part in parts)
+        if keep_apart and not self.settled:
+            if self._read is None or self._read[0] != len(self.parts):
+                self._read = len(self.parts), _blocks(_joined(self.parts))
+            return self._read[1]
+        self.settle()
+        self.settled = deque(_joined(self.settled))
+        return _blocks(self.settled)
 
     def drop(self, size_bytes: int) -> int:
         """Drop at least this much from the front, or everything; return how much it was."""
+        self._read = None
         dropped = 0
         while dropped < size_bytes and self.has_content:
             oldest = self.settled or self.parts
@@ -271,6 +285,10 @@ def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
             yield "".join(cast("Iterable[str]", run))
         else:
             yield from run
+
+
+def _blocks(parts: Iterable[_Part]) -> tuple[ContentBlock, ...]:
+    return tuple(TextBlock(part) if isinstance(part, str) else part for part in parts)
 
 
 def _without_front(text: str, size_bytes: int) -> str:

@@ -324,3 +324,20 @@ def work_for(chunks: int, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_the_cost_of_a_chunk_does_not_grow_with_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = work_for(2_000, monkeypatch), work_for(8_000, monkeypatch)
     assert many <= 5 * few
+
+
+def test_what_is_read_twice_needs_its_memory_once() -> None:
+    output = folded((None, "Two "), (None, "modules."))
+    assert output.messages()[0][0] is output.output()[0]
+    output.add_text(None, " Or three.")
+    assert text(output) == "Two modules. Or three."
+
+
+def test_a_finished_turn_holds_its_text_in_one_piece() -> None:
+    output = folded((None, "Two "), (None, "modules."))
+    output.finish()
+    first, second = output.output()[0], output.messages()[0][0]
+    assert isinstance(first, TextBlock)
+    assert isinstance(second, TextBlock)
+    assert first.text is second.text
+    assert first.text == "Two modules."
