@@ -15,6 +15,7 @@ from acp_subagent import (
     SessionRef,
     SubagentAbortedError,
     SubagentStartError,
+    SupportsResume,
     SupportsStoredSessions,
     TextChunk,
     ToolCallChanged,
@@ -146,6 +147,7 @@ async def test_a_continued_session_can_be_resumed_and_continued_again(stage: Sta
     async with stage.service({"capabilities": LOADS, "turns": [[{"text": "x"}]]}) as subagents:
         async with await subagents.start("fake", stage.request()) as run:
             first = await run.result()
+            assert isinstance(run, SupportsResume)
             async with await run.resume("more") as more:
                 assert (await more.result()).session == first.session
         assert first.session is not None
