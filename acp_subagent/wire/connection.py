@@ -18,13 +18,11 @@ from typing import Protocol, TypeAlias
 import trio
 
 from acp_subagent.wire.frames import FrameBuffer
+from acp_subagent.wire.inflow import READ_BYTES, Inflow
 from acp_subagent.wire.jsonrpc import Answer, Counters, OnAnswer, Peer, Receiver, RequestId
 from acp_subagent.wire.outflow import Outflow
 
 MEBIBYTE = 1024 * 1024
-
-READ_BYTES = 65536
-"""What a pipe holds; larger reads bring nothing."""
 
 STOP_READ_BYTES = MEBIBYTE
 """How much `stop` reads at most: a process that outlived the leader may write without end."""
@@ -224,18 +222,18 @@ class Connection:
         self._reading.cancel()
 
     async def _receive(self) -> Ending:
-        receive_some = self._receive_stream.receive_some
+        receive = Inflow(self._receive_stream).receive
         before_read = self._before_read
         try:
             while self.ending is None:
                 if before_read is not None and not before_read.ready:
                     await before_read.wait()
-                data = await receive_some(READ_BYTES)
+                data = await receive()
                 if not data:
                     self._read_over = True
                     return Ending.EOF
                 self.received_bytes += len(data)
-                self._handle(self._buffer.feed(bytes(data)))
+                self._handle(self._buffer.feed(data))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._read_over = True
             return Ending.READ_BROKEN
