@@ -114,6 +114,7 @@ class Chain:
 
         A cancellation does not cut it short; it only begins the time that is left to hurry.
         """
+        self.cancel(self.turn)
         self._ladder_wanted.set()
         cancelled = False
         try:
