@@ -40,6 +40,13 @@ _PLAN_STATUSES = frozenset({"pending", "in_progress", "completed"})
 
 _MAX_UINT64 = 2**64 - 1
 
+#: what a call is before anything was said of it
+_UNMENTIONED = ToolCall(id="", title="", kind=ToolKind.UNKNOWN, status=ToolStatus.PENDING)
+
+#: the parts of a payload, and a mention that brings none of them
+_PAYLOAD = ("content", "locations", "in", "out")
+_NOTHING = (None, None, None, None)
+
 _Word = TypeVar("_Word", ToolKind, ToolStatus)
 
 
@@ -122,20 +129,18 @@ class ToolCalls:
 class _Tracked:
     """One call, and what is known beside it."""
 
-    __slots__ = ("_kind", "_sizes", "call")
+    __slots__ = ("_id", "_kind", "_sizes", "call", "payload_bytes")
 
     def __init__(self, call_id: str) -> None:
-        self.call = ToolCall(id=call_id, title="", kind=ToolKind.UNKNOWN, status=ToolStatus.PENDING)
+        self._id = call_id
+        self.call = _UNMENTIONED
         self._kind: ToolKind | None = None  #: None while the agent has said nothing about it
         self._sizes: dict[str, int] = {}  #: what each part of the payload needs
+        self.payload_bytes = 0  #: all of them together
 
     @property
     def running(self) -> bool:
         return self.call.status is ToolStatus.IN_PROGRESS
-
-    @property
-    def payload_bytes(self) -> int:
-        return sum(self._sizes.values())
 
     def merge(self, patch: Mapping[str, object]) -> None:
         call = self.call
@@ -143,7 +148,7 @@ class _Tracked:
         content, locations = _content(patch.get("content")), _locations(patch.get("locations"))
         raw_input, raw_output = patch.get("rawInput"), patch.get("rawOutput")
         self.call = ToolCall(
-            id=call.id,
+            id=self._id,
             title=_title(patch.get("title"), call.title),
             kind=self._kind or ToolKind.UNKNOWN,
             status=_word(_STATUSES, patch.get("status")) or call.status,
@@ -152,9 +157,12 @@ class _Tracked:
             raw_input=call.raw_input if raw_input is None else raw_input,
             raw_output=call.raw_output if raw_output is None else raw_output,
         )
-        # Only what is new is weighed: a patch costs what it brings, not what the call has become.
-        given = {"content": content, "locations": locations, "in": raw_input, "out": raw_output}
-        self._sizes |= {name: json_bytes(value) for name, value in given.items() if value is not None}
+        given = (content, locations, raw_input, raw_output)
+        if given != _NOTHING:
+            # Only what is new is weighed: a patch costs what it brings, not what the call has become.
+            weights = zip(_PAYLOAD, given, strict=True)
+            self._sizes |= {name: json_bytes(value) for name, value in weights if value is not None}
+            self.payload_bytes = sum(self._sizes.values())
 
     def drop_payload(self) -> int:
         """Let go what it holds and return how much that was.
@@ -164,6 +172,7 @@ class _Tracked:
         before = self.payload_bytes
         kept = {"locations"} if self.call.status in _UNFINISHED else set()
         self._sizes = {name: size for name, size in self._sizes.items() if name in kept}
+        self.payload_bytes = sum(self._sizes.values())
         locations = self.call.locations if kept else ()
         self.call = replace(self.call, locations=locations, content=(), raw_input=None, raw_output=None)
         return before - self.payload_bytes

@@ -1,10 +1,10 @@
 """The trio pump over a stream pair: one reader, ordered dispatch, one writer.
 
-Owns the frame buffer, the peer and the sending half. Promises: a read costs one checkpoint and all its frames
-are handled synchronously and in wire order; what was read is handled before the end is told; the end is told
-once, as an `Ending`, and wakes every waiter; neither task raises anything but Cancelled. Leaves to others:
-the nursery that runs `read` and `write`, closing the streams, what frames mean, and what an ending or a
-broken writer means for the run.
+Owns the frame buffer, the peer and both halves. Promises: a read costs at most one checkpoint (see `inflow`)
+and all its frames are handled synchronously and in wire order; what was read is handled before the end is
+told; the end is told once, as an `Ending`, and wakes every waiter; neither task raises anything but
+Cancelled. Leaves to others: the nursery that runs `read` and `write`, closing the streams, what frames mean,
+and what an ending or a broken writer means for the run.
 """
 
 from __future__ import annotations
