@@ -87,7 +87,7 @@ async def children(numbers: dict[str, int], agent: list[str]) -> dict[str, objec
             await clients[-1].start()
             held.append(asyncio.create_task(clients[-1].ask("go")))
         await asyncio.sleep(0.2)
-        return resident_bytes()
+        return resident_bytes(collect=True)
 
     few = await open_up_to(numbers["few"])
     many = await open_up_to(numbers["many"])

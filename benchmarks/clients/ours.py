@@ -138,7 +138,7 @@ async def children(
         while len(opened) < count:
             opened.append(await subagents.start("agent", request))
         await trio.sleep(0.2)
-        return resident_bytes()
+        return resident_bytes(collect=True)
 
     few = await open_up_to(numbers["few"])
     many = await open_up_to(numbers["many"])
@@ -148,19 +148,34 @@ async def children(
 async def memory(
     subagents: SubagentService, request: SubagentRequest, numbers: dict[str, int]
 ) -> dict[str, object]:
-    """The peak of one turn, above what was there before it and what is kept of its text.
+    """The memory of one turn, above what was there before it and what is kept of its text.
 
     `reads_per_second` is how fast a subscriber reads, for `seconds`, before it leaves; 0: there is none.
     """
+    samples = [0]
+
+    async def look_now_and_then() -> None:
+        while True:
+            samples.append(resident_bytes())
+            await trio.sleep(0.02)
+
     async with await subagents.start("agent", request) as run:
-        before = resident_bytes()
+        before = resident_bytes(collect=True)
         forget_peak()
-        if numbers.get("reads_per_second"):
-            await read_slowly(run.events(), numbers["reads_per_second"], numbers["seconds"])
-        result = await run.result()
-        peak, held = peak_bytes(), resident_bytes()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look_now_and_then)
+            if numbers.get("reads_per_second"):
+                await read_slowly(run.events(), numbers["reads_per_second"], numbers["seconds"])
+            result = await run.result()
+            nursery.cancel_scope.cancel()
+        peak, held = peak_bytes(), resident_bytes(collect=True)
         kept = len(result.text)
-        return {"peak_bytes": peak - before - kept, "held_bytes": held - before - kept, "kept_bytes": kept}
+        return {
+            "peak_bytes": peak - before - kept,
+            "streaming_bytes": max(samples) - before - kept,
+            "held_bytes": held - before - kept,
+            "kept_bytes": kept,
+        }
 
 
 async def read_slowly(events: Subscription, reads_per_second: int, seconds: int) -> None:

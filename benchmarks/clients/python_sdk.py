@@ -126,7 +126,7 @@ async def children(numbers: dict[str, int], agent: list[str]) -> dict[str, objec
             held.append(asyncio.create_task(hold(ready)))
             await ready.wait()
         await asyncio.sleep(0.2)
-        return resident_bytes()
+        return resident_bytes(collect=True)
 
     few = await open_up_to(numbers["few"])
     many = await open_up_to(numbers["many"])

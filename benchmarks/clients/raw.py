@@ -178,7 +178,7 @@ def children(numbers: dict[str, int], agent: list[str]) -> dict[str, object]:
         while len(opened) < count:
             time.sleep(0.01)
         time.sleep(0.2)
-        return resident_bytes()
+        return resident_bytes(collect=True)
 
     few = open_up_to(numbers["few"])
     many = open_up_to(numbers["many"])

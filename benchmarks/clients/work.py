@@ -32,11 +32,12 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def resident_bytes() -> int:
-    """Memory of this process that is in RAM now, after the garbage was collected."""
-    import gc  # noqa: PLC0415
+def resident_bytes(*, collect: bool = False) -> int:
+    """Memory of this process that is in RAM now; with `collect`, after the garbage was collected."""
+    if collect:
+        import gc  # noqa: PLC0415
 
-    gc.collect()
+        gc.collect()
     with open("/proc/self/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
