@@ -1,40 +1,22 @@
-"""Configuration of an ACP provider: one validated, frozen record.
+"""Configuration of an ACP provider.
 
-Owns the names, the defaults and the limits of every setting, and the checks that need nothing but the
-configuration. Whatever is wrong is a `ConfigurationError` in our words when the record is made; values are
-never repeated in it (an environment or a command line can hold secrets), and the `repr` shows none.
+Owns the settings that only an agent with this protocol has; those of every child, and what is said when
+one of them cannot be used, are `supervised.config`'s.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field
 
 from acp_subagent.acp.client import PermissionHandler
 from acp_subagent.acp.permissions import PermissionPolicy
-from acp_subagent.acp.vocabulary import Reason
 from acp_subagent.errors import ConfigurationError
-from acp_subagent.process.launch import working_directory_fault
-
-MEBIBYTE = 1024 * 1024
-
-_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Count = Annotated[int, Field(gt=0, strict=True)]
-
-#: What is said about a configured working directory that cannot be used.
-CWD_SENTENCES: Mapping[str, str] = {
-    Reason.CWD_MISSING: "No working directory was given.",
-    Reason.CWD_RELATIVE: "The working directory is not an absolute path.",
-    Reason.CWD_NOT_FOUND: "The working directory does not exist.",
-    Reason.CWD_NOT_DIRECTORY: "The working directory is not a directory.",
-    Reason.CWD_NOT_ENTERABLE: "The working directory may not be entered.",
-}
+from acp_subagent.supervised.config import ChildConfig, Count, Seconds
 
 
-class AcpConfig(BaseModel):
+class AcpConfig(ChildConfig):
     """How one ACP agent is launched and supervised.
 
     Raises `ConfigurationError` for unknown fields and unusable values. Limits are finite and greater than
@@ -42,68 +24,22 @@ class AcpConfig(BaseModel):
     that wait.
     """
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        defer_build=True,
-        arbitrary_types_allowed=True,
-    )
-
-    name: Annotated[str, Field(min_length=1)]  #: the name under which the provider is registered
-    command: str = Field(repr=False)  #: the agent's program: a path, or a name on the child's PATH
-    args: tuple[str, ...] = Field(default=(), repr=False)  #: its arguments
-    #: the working directory; made absolute once (symlinks kept). None: the parent's
-    cwd: str | None = Field(default=None, repr=False)
-    env: dict[str, str] = Field(default_factory=dict, repr=False)  #: set for the child, after the deny-list
-    pass_env: tuple[str, ...] = ()  #: names that the deny-list lets through
     #: who decides when the agent asks for permission
     permission: PermissionPolicy = PermissionPolicy.REJECT
     #: the async function that decides, for the policy `ask`
     permission_handler: PermissionHandler | None = Field(default=None, repr=False)
 
-    startup_timeout_seconds: _Seconds | None = 120.0  #: from the call of `start` to the ready run
-    turn_timeout_seconds: _Seconds | None = None  #: from a prompt to its answer
-    idle_timeout_seconds: _Seconds | None = 900.0  #: silence of the agent during a turn
-    tool_idle_timeout_seconds: _Seconds | None = 3600.0  #: the same while a tool call is in progress
-    permission_timeout_seconds: _Seconds | None = 600.0  #: one answer of the permission handler
-    cancel_grace_seconds: _Seconds = 5.0  #: for the agent's answer after `session/cancel`
-    settle_grace_seconds: _Seconds = 0.05  #: for what comes right behind the agent's answer
-    close_grace_seconds: _Seconds = 1.0  #: for the answer to `session/close`
-    eof_grace_seconds: _Seconds = 10.0  #: for the tree to end after its stdin was closed
-    term_grace_seconds: _Seconds = 3.0  #: for the tree to end after SIGTERM
-    kill_grace_seconds: _Seconds = 2.0  #: for the tree to be gone after the kill
-    exit_observation_seconds: _Seconds = 3.0  #: for the exit to be seen after the stream ended
-    max_frame_bytes: _Count = 64 * MEBIBYTE  #: one line from the agent
-    max_noise_lines: _Count = 100  #: lines that are no message, before the first one that is
-    max_output_bytes: _Count = 16 * MEBIBYTE  #: what is kept of the agent's messages; the oldest goes
-    max_early_updates: _Count = 1000  #: updates kept before the session is known
-    max_open_requests: _Count = 256  #: permission requests that wait for the handler at a time
-    max_unsent_bytes: _Count = 64 * MEBIBYTE  #: what the agent has not read yet, when one frame more is sent
-    event_buffer_events: _Count = 4096  #: events that a subscription may be behind
-    subscriber_stall_seconds: _Seconds = 30.0  #: how long a subscription may hold up the reader
-    stderr_tail_bytes: _Count = 64 * 1024  #: what is kept of the child's stderr
-    #: A file to which every frame of both sides is appended, see `wire.log`; made with mode 0600. It holds
-    #: prompts, answers, file contents and every secret that the two sides tell each other. None: no log
-    wire_log: str | None = Field(default=None, min_length=1, repr=False)
+    idle_timeout_seconds: Seconds | None = 900.0  #: silence of the agent during a turn
+    tool_idle_timeout_seconds: Seconds | None = 3600.0  #: the same while a tool call is in progress
+    permission_timeout_seconds: Seconds | None = 600.0  #: one answer of the permission handler
+    cancel_grace_seconds: Seconds = 5.0  #: for the agent's answer after `session/cancel`
+    close_grace_seconds: Seconds = 1.0  #: for the answer to `session/close`
+    max_early_updates: Count = 1000  #: updates kept before the session is known
+    max_open_requests: Count = 256  #: permission requests that wait for the handler at a time
 
     def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as exc:
-            message = _explain(exc)
-        else:
-            return
-        # Outside the block: the foreign exception is no context of ours.
-        raise ConfigurationError(message)
-
-    @field_validator("cwd", "wire_log", mode="before")
-    @classmethod
-    def _absolute(cls, value: object) -> object:
-        if isinstance(value, (str, os.PathLike)):
-            text = os.fspath(value)
-            return os.path.abspath(text) if isinstance(text, str) and text else text
-        return value
+        # Said here once more for type checkers: what is given is validated, a list does for a tuple.
+        super().__init__(**values)
 
     def check(self) -> None:
         """Check what depends on other settings or on the machine; raises `ConfigurationError`."""
@@ -111,24 +47,4 @@ class AcpConfig(BaseModel):
             raise ConfigurationError("The policy `ask` and a permission_handler belong together.")
         if self.permission is PermissionPolicy.RULES:
             raise ConfigurationError("The policy `rules` is not available; use reject, allow or ask.")
-        if self.cwd is not None:
-            fault = working_directory_fault(self.cwd)
-            if fault is not None:
-                raise ConfigurationError(f"{CWD_SENTENCES[fault]} ({fault})", reason=str(fault))
-
-
-def _explain(error: ValidationError) -> str:
-    """What is wrong, field by field, without any value."""
-    lines = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
-        field = item["loc"][0] if item["loc"] else ""
-        known = field in AcpConfig.model_fields
-        if item["type"] == "extra_forbidden":
-            lines.append("it has a field that does not exist; see the documentation of AcpConfig")
-        elif known and item["type"] == "value_error":
-            lines.append(f"{field}: it cannot be used")  # the words are those of a foreign exception
-        elif known:
-            lines.append(f"{field}: {item['msg']}")
-        else:
-            lines.append(item["msg"])
-    return "AcpConfig: " + "; ".join(lines)
+        super().check()
