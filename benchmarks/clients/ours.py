@@ -153,13 +153,15 @@ async def memory(
     `reads_per_second` is how fast a subscriber reads, for `seconds`, before it leaves; 0: there is none.
     """
     samples = [0]
+    settled: list[SubagentResult] = []
 
     async def look_now_and_then() -> None:
-        while True:
+        while not settled:
             samples.append(resident_bytes())
             await trio.sleep(0.02)
 
     async with await subagents.start("agent", request) as run:
+        run.when_settled(settled.append)
         before = resident_bytes(collect=True)
         forget_peak()
         async with trio.open_nursery() as nursery:
