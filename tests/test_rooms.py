@@ -42,6 +42,7 @@ ORDER = {
     ],
     "supervised": [
         "ending",
+        "output",
         "clock",
         "settings",
         "config",
@@ -68,7 +69,7 @@ SANS_IO = [
     "acp/permissions.py",
     "acp/classify.py",
     "acp/failure_table.py",
-    "acp/output.py",
+    "supervised/output.py",
     "acp/tool_calls.py",
     "supervised/clock.py",
     "supervised/ending.py",

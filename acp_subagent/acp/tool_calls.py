@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from acp_subagent.acp.output import MAX_ID_CHARACTERS, json_bytes
 from acp_subagent.seam.activity import Cost, PlanEntry, ToolCall, ToolKind, ToolStatus, Usage
+from acp_subagent.supervised.output import MAX_ID_CHARACTERS, json_bytes
 
 #: calls kept of one turn; the oldest goes
 MAX_CALLS = 10_000

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from acp_subagent.acp.output import TurnOutput
 from acp_subagent.acp.permissions import latest_decision
 from acp_subagent.acp.tool_calls import ToolCalls
 from acp_subagent.seam.activity import (
@@ -23,6 +22,7 @@ from acp_subagent.seam.activity import (
 )
 from acp_subagent.seam.events import SessionChange, Snapshot
 from acp_subagent.seam.result import Counters, SubagentResult
+from acp_subagent.supervised.output import TurnOutput
 
 #: permission records kept of one turn; the oldest goes
 MAX_PERMISSIONS = 10_000

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_subagent.acp.output import (
+from acp_subagent.seam.content import ContentBlock, ImageBlock, TextBlock, UnknownBlock
+from acp_subagent.supervised.output import (
     JOIN_PARTS,
     MAX_ID_CHARACTERS,
     MAX_MESSAGES,
@@ -15,7 +16,6 @@ from acp_subagent.acp.output import (
     json_bytes,
     utf8_bytes,
 )
-from acp_subagent.seam.content import ContentBlock, ImageBlock, TextBlock, UnknownBlock
 
 LIMIT = 1_000_000
 IMAGE = ImageBlock("AAAA", "image/png")
@@ -314,7 +314,7 @@ def work_for(chunks: int, monkeypatch: pytest.MonkeyPatch) -> int:
         moved += len(said)
         return said[size_bytes:]
 
-    monkeypatch.setattr("acp_subagent.acp.output._without_front", counting)
+    monkeypatch.setattr("acp_subagent.supervised.output._without_front", counting)
     output = TurnOutput(MIN_SLACK_BYTES)
     for _ in range(chunks):
         output.add_text("a", "x" * 1024)

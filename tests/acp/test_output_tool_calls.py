@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_subagent.acp import tool_calls
-from acp_subagent.acp.output import MAX_ID_CHARACTERS
 from acp_subagent.acp.tool_calls import (
     MAX_CALLS,
     MAX_PAYLOAD_BYTES,
@@ -21,6 +20,7 @@ from acp_subagent.acp.tool_calls import (
     usage_from,
 )
 from acp_subagent.seam.activity import Cost, PlanEntry, ToolCall, ToolKind, ToolStatus, Usage
+from acp_subagent.supervised.output import MAX_ID_CHARACTERS
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
 JSON = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.text(max_size=3), SCALARS, max_size=2)

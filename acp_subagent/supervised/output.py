@@ -4,7 +4,7 @@ Owns which chunks make up one message, which message is the output, and which te
 of it. Pure: fed one chunk at a time, in wire order, and read at any moment. Chunks that do not belong to the
 turn (start-up banners, replayed history, thoughts) are kept away by the caller.
 
-One `messageId` is one message, whatever comes in between; messages are in the order in which their first
+One message id is one message, whatever comes in between; messages are in the order in which their first
 content came. Once a chunk of the turn has an id, every chunk without one is a message of its own: agents send
 warnings so. While none has an id, all is one message.
 """
