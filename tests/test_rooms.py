@@ -48,6 +48,7 @@ ORDER = {
         "config",
         "stderr",
         "conversation",
+        "asking",
         "hurry",
         "tasks",
         "line",

@@ -14,7 +14,7 @@ import trio
 
 from acp_subagent.acp.classify import Facts, Verdict, classify, classify_teardown
 from acp_subagent.acp.client import AcpClient, PermissionHandler
-from acp_subagent.acp.handshake import Handshake, check_prompt, fault
+from acp_subagent.acp.handshake import Handshake, check_prompt
 from acp_subagent.acp.permissions import PermissionPolicy
 from acp_subagent.acp.schema import AgentCapabilities, PromptResult, read
 from acp_subagent.acp.session import Event, SessionMachine
@@ -25,6 +25,7 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.content import ContentBlock, block_to_json
 from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import Counters
+from acp_subagent.supervised.asking import fault
 from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
 from acp_subagent.supervised.conversation import Verdict as AnyVerdict
 from acp_subagent.supervised.ending import End

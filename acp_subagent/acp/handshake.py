@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
-import trio
-
 from acp_subagent.acp.schema import (
     AgentCapabilities,
     InitializeResult,
@@ -25,10 +23,9 @@ from acp_subagent.acp.vocabulary import PROTOCOL_VERSION, Reason
 from acp_subagent.errors import UnsupportedCapabilityError
 from acp_subagent.seam.content import AudioBlock, ContentBlock, ImageBlock, ResourceBlock
 from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import RpcFault
+from acp_subagent.supervised.asking import ask
 from acp_subagent.supervised.conversation import Link, Outcome
 from acp_subagent.supervised.ending import End
-from acp_subagent.wire.jsonrpc import Answer, NoAnswer, Result, RpcError
 
 #: Answers after which a session that was asked for is known to be out of reach.
 _LOST = {End.RPC_ERROR, End.MALFORMED, End.UNACCEPTABLE}
@@ -80,24 +77,8 @@ class Handshake:
     async def ask(
         self, method: str, params: dict[str, object], on_result: Callable[[object], Outcome]
     ) -> Outcome:
-        """Send a request and wait for its outcome. The result is read in the reader, in order."""
-        connection = self._link.connection
-        outcomes: list[Outcome] = []
-        answered = trio.Event()
-
-        def on_answer(answer: Answer) -> None:
-            try:
-                outcomes.append(on_result(answer.value) if isinstance(answer, Result) else fault(answer))
-            except Exception as exc:  # noqa: BLE001  a fault of ours; whoever waits must be told all the same
-                outcomes.append(Outcome(end=End.UNEXPECTED, cause=exc))
-            answered.set()
-
-        request_id = connection.send_request(method, params, on_answer)
-        try:
-            await answered.wait()
-        finally:
-            connection.abandon(request_id)
-        return outcomes[0]
+        """Send a request and wait for its outcome; see `supervised.asking`."""
+        return await ask(self._link.connection, method, params, on_result)
 
     async def _continue_session(self, token: str) -> Outcome:
         """Resume where the agent can (nothing is replayed), else load."""
@@ -147,10 +128,3 @@ def check_prompt(agent: AgentCapabilities, blocks: tuple[ContentBlock, ...]) -> 
             raise UnsupportedCapabilityError("audio")
         if isinstance(block, ResourceBlock) and not takes.embeddedContext:
             raise UnsupportedCapabilityError("embeddedContext")
-
-
-def fault(answer: Answer) -> Outcome:
-    """The outcome of an answer that is no result."""
-    if isinstance(answer, RpcError):
-        return Outcome(end=End.RPC_ERROR, rpc_error=RpcFault(answer.code, answer.message, answer.data))
-    return Outcome(end=End.UNANSWERED if isinstance(answer, NoAnswer) else End.MALFORMED)
