@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeGuard
@@ -129,7 +128,7 @@ class Peer:
         self._closed = False
         self.counters = Counters()
         """What was seen so far; updated in place."""
-        self.noise_samples: deque[bytes] = deque(maxlen=NOISE_SAMPLES)
+        self.noise_samples: list[bytes] = []
         """The beginnings of the latest noise lines. Foreign data, for the host only."""
         self.never_spoke = False
         """The noise limit was passed before the first valid frame; everything after it is ignored."""
@@ -275,6 +274,7 @@ class Peer:
             return
         self.counters.noise_lines += 1
         self.noise_samples.append(line[:NOISE_SAMPLE_BYTES])
+        del self.noise_samples[:-NOISE_SAMPLES]
         if not self.spoken and self.counters.noise_lines > self._max_noise_lines:
             self.never_spoke = True
 
