@@ -42,6 +42,7 @@ ORDER = {
     ],
     "supervised": [
         "ending",
+        "verdicts",
         "output",
         "clock",
         "settings",
@@ -74,6 +75,7 @@ SANS_IO = [
     "acp/tool_calls.py",
     "supervised/clock.py",
     "supervised/ending.py",
+    "supervised/verdicts.py",
     "seam/diagnostic.py",
     "delegate/outcome.py",
     "delegate/definition.py",

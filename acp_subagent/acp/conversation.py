@@ -27,7 +27,6 @@ from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.asking import fault
 from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
-from acp_subagent.supervised.conversation import Verdict as AnyVerdict
 from acp_subagent.supervised.ending import End
 from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import Answer, RequestId, Result
@@ -261,7 +260,7 @@ class AcpConversation:
         value = outcome.value
         return value[:MAX_STOP_REASON_CHARACTERS] if isinstance(value, str) else None
 
-    def retryable(self, verdict: AnyVerdict) -> bool:
+    def retryable(self, verdict: Verdict) -> bool:
         """Whether nothing is known that would make another try fail the same way."""
         return verdict.category not in _LASTING and verdict.stage != Stage.TEARDOWN
 

@@ -19,63 +19,32 @@ from acp_subagent.acp.vocabulary import (
     Stage,
     StopReason,
 )
-from acp_subagent.seam.activity import ExitStatus, PermissionRecord
+from acp_subagent.seam.activity import PermissionRecord
 from acp_subagent.seam.result import SubagentStopReason
-from acp_subagent.supervised.ending import DeadlineName, End, Intent
+from acp_subagent.supervised.ending import End, Intent
+from acp_subagent.supervised.verdicts import Facts as AnyFacts
+from acp_subagent.supervised.verdicts import Row as AnyRow
+from acp_subagent.supervised.verdicts import ended, exited, first_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(AnyFacts):
     """How the wait for one answer (or the spawn before it, or the teardown after it) ended."""
 
-    stage: Stage  #: the published stage that the machine was in
-    end: End  #: how the wait ended
-    intent: Intent | None = None  #: our own reason to end it, whatever then came
-    deadline: DeadlineName | None = None  #: which deadline passed, with `Intent.DEADLINE`
     stop_reason: object = field(default=None, repr=False)  #: as the agent sent it, with `End.ANSWERED`
-    rpc_code: int | None = None  #: with `End.RPC_ERROR`
-    exit_status: ExitStatus | None = None  #: how the process ended, when that was seen by then
-    reason: str | None = None  #: with the ends that need one to say what it was
     session_required: bool = False  #: an existing session was asked for, and no new one is allowed
     permission: PermissionRecord | None = None  #: the latest decision of the turn
-    survivors: int = 0  #: processes that outlived the ladder; only in the teardown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(AnyRow[Facts]):
     """One row of the table: when it holds and what it then says."""
 
-    fact: str  #: the fact in words; `docs/diagnostics.md` is generated from it
-    holds: Callable[[Facts], bool]
-    #: Where it can happen. Facts of another stage are reported with the first of these; the teardown is
-    #: apart: only rows that name it hold there.
-    stages: tuple[Stage, ...]
-    category: Category | None  #: None means that there is no failure line
-    stop_reason: SubagentStopReason = SubagentStopReason.ERROR
-    reason: Reason | None = None  #: the reason of this row, when there is just one
-    shows_reason: bool = False  #: show the reason that came with the facts
-    shows_deadline: bool = False  #: the reason is which deadline passed
-    shows_exit: bool = False  #: show how the process ended
-    shows_code: bool = False  #: show the agent's JSON-RPC code
-    shown_stop_reason: str | None = None  #: the stop reason to show; a word of ours or of the protocol
     shows_permission: bool = True  #: add the permission line when there was a decision
 
 
 _STARTING = (Stage.INITIALIZE, Stage.NEW_SESSION)
 _TALKING = (Stage.INITIALIZE, Stage.NEW_SESSION, Stage.PROMPT)
-
-#: Ends without an answer: a process that has ended by then explains them all.
-_NO_ANSWER = frozenset(
-    {End.STREAM_ENDED, End.WRITE_BLOCKED, End.FRAME_TOO_LARGE, End.NEVER_SPOKE, End.UNANSWERED}
-)
-
-
-def _exited(facts: Facts) -> bool:
-    return facts.end is End.EXITED or (facts.end in _NO_ANSWER and facts.exit_status is not None)
-
-
-def _ended(end: End) -> Callable[[Facts], bool]:
-    return lambda facts: facts.end is end
 
 
 def _unacceptable(reason: Reason) -> Callable[[Facts], bool]:
@@ -160,41 +129,41 @@ _STOP_REASONS: tuple[Row, ...] = (
 _FAULTS: tuple[Row, ...] = (
     Row(
         fact="no usable working directory, or unusable configuration; nothing was spawned",
-        holds=_ended(End.NOT_CONFIGURED),
+        holds=ended(End.NOT_CONFIGURED),
         stages=(Stage.INITIALIZE,),
         category=Category.CONFIGURATION,
         shows_reason=True,
     ),
     Row(
         fact="the command cannot be started (found before the spawn, or by it)",
-        holds=_ended(End.NOT_SPAWNED),
+        holds=ended(End.NOT_SPAWNED),
         stages=(Stage.PROCESS,),
         category=Category.PROCESS_START,
         shows_reason=True,
     ),
     Row(
         fact="the process ended before the answer",
-        holds=lambda facts: _exited(facts) and facts.stage in _STARTING,
+        holds=lambda facts: exited(facts) and facts.stage in _STARTING,
         stages=_STARTING,
         category=Category.PROCESS_EXIT,
         shows_exit=True,
     ),
     Row(
         fact="the process ended before the terminal answer to the prompt",
-        holds=_exited,
+        holds=exited,
         stages=(Stage.PROCESS,),
         category=Category.PROCESS_EXIT,
         shows_exit=True,
     ),
     Row(
         fact="the stream ended, or cannot be written, and the process was still there after the observation",
-        holds=_ended(End.STREAM_ENDED),
+        holds=ended(End.STREAM_ENDED),
         stages=_TALKING,
         category=Category.TRANSPORT,
     ),
     Row(
         fact="the agent does not read: more unsent bytes than the limit",
-        holds=_ended(End.WRITE_BLOCKED),
+        holds=ended(End.WRITE_BLOCKED),
         stages=_TALKING,
         category=Category.TRANSPORT,
         reason=Reason.WRITE_BLOCKED,
@@ -226,7 +195,7 @@ _FAULTS: tuple[Row, ...] = (
     ),
     Row(
         fact="the agent answered with another JSON-RPC error",
-        holds=_ended(End.RPC_ERROR),
+        holds=ended(End.RPC_ERROR),
         stages=_TALKING,
         category=Category.REMOTE_ERROR,
         shows_code=True,
@@ -240,7 +209,7 @@ _FAULTS: tuple[Row, ...] = (
     ),
     Row(
         fact="the noise limit passed before the first message",
-        holds=_ended(End.NEVER_SPOKE),
+        holds=ended(End.NEVER_SPOKE),
         stages=(Stage.INITIALIZE,),
         category=Category.PROTOCOL,
         reason=Reason.NEVER_SPOKE_ACP,
@@ -255,7 +224,7 @@ _FAULTS: tuple[Row, ...] = (
     ),
     Row(
         fact="frame limit passed",
-        holds=_ended(End.FRAME_TOO_LARGE),
+        holds=ended(End.FRAME_TOO_LARGE),
         stages=_TALKING,
         category=Category.PROTOCOL,
         reason=Reason.FRAME_TOO_LARGE,
@@ -300,5 +269,4 @@ ROWS: tuple[Row, ...] = (*_OUR_INTENT, *_STOP_REASONS, *_FAULTS, *_TEARDOWN, _OU
 
 def row_of(facts: Facts) -> Row:
     """The first row that holds for `facts`; there always is one."""
-    in_teardown = facts.stage is Stage.TEARDOWN
-    return next(row for row in ROWS if (Stage.TEARDOWN in row.stages or not in_teardown) and row.holds(facts))
+    return first_row(ROWS, facts, teardown=Stage.TEARDOWN)

@@ -22,7 +22,7 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.events import StageChanged
 from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
 from acp_subagent.seam.run import StartContext
-from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome, Verdict
+from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome
 from acp_subagent.supervised.ending import End, Intent
 from acp_subagent.supervised.hurry import Hurry
 from acp_subagent.supervised.ladder import NOTHING_ENDED, Ladder
@@ -32,6 +32,7 @@ from acp_subagent.supervised.reporting import bare_result, describe, start_error
 from acp_subagent.supervised.settings import ChainSettings
 from acp_subagent.supervised.tasks import Tasks
 from acp_subagent.supervised.turn import Turn
+from acp_subagent.supervised.verdicts import Verdict
 
 _log = logging.getLogger("acp_subagent.supervised")
 

@@ -16,8 +16,9 @@ from acp_subagent.seam.content import ContentBlock
 from acp_subagent.seam.events import Snapshot
 from acp_subagent.seam.feed import EventFeed
 from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import RpcFault, SubagentResult, SubagentStopReason
+from acp_subagent.seam.result import RpcFault, SubagentResult
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
+from acp_subagent.supervised.verdicts import Verdict
 from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import Receiver
 
@@ -43,21 +44,6 @@ class Outcome:
     exit_status: ExitStatus | None = None
     intent: Intent | None = None  #: our own reason to end it, if there was one first
     deadline: DeadlineName | None = None  #: which deadline passed, when that was the reason
-
-
-class Verdict(Protocol):
-    """What a provider's classifier makes of an outcome."""
-
-    @property
-    def stop_reason(self) -> SubagentStopReason | str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def category(self) -> str | None: ...
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def diagnostic(self) -> str | None: ...
 
 
 class TurnRecord(Protocol):

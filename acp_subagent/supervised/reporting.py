@@ -14,9 +14,10 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.diagnostic import join_lines
 from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import Failure, SubagentResult, Timings
-from acp_subagent.supervised.conversation import Conversation, Outcome, Verdict
+from acp_subagent.supervised.conversation import Conversation, Outcome
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.line import Line
+from acp_subagent.supervised.verdicts import Verdict
 
 _log = logging.getLogger("acp_subagent.supervised")
 
