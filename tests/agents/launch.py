@@ -1,4 +1,4 @@
-"""Launching a scene by the public API or by the command line, and finding what it leaves behind."""
+"""Launching a scene by the public API or by the command line, and seeing what of it is alive."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Launch:
                 await process.wait()
                 await running.close()
 
-    def left_behind(self) -> list[str]:
+    def alive(self) -> list[str]:
         """The processes alive that carry the mark, by their command lines; this one does not carry it."""
         mark = f"{MARK_VARIABLE}={self.mark}".encode()
         found = []

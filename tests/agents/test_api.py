@@ -30,7 +30,7 @@ async def run_through(
             result = await subagents.run("real", launch.request(scene))
             assert result.teardown is not None
             assert result.teardown.clean
-            assert launch.left_behind() == []
+            assert launch.alive() == []
     return result
 
 
@@ -79,12 +79,13 @@ async def cancel_in_the_middle(launch: Launch, scene: Scene) -> SubagentResult:
                         async for event in events:
                             if isinstance(event, TextChunk):
                                 break
+                assert launch.alive(), "what runs can be seen"
                 run.cancel()
                 result = await run.result()
                 report = await run.dispose()
                 assert report.clean
                 assert scene.over()
-                assert launch.left_behind() == []
+                assert launch.alive() == []
     return result
 
 
@@ -111,7 +112,7 @@ async def test_a_second_prompt_goes_on_in_the_same_session(dsh: Dsh, launch: Lau
                 async with await run.resume("Good evening") as second:
                     assert (await second.result()).text == "Good evening."
                 assert second.session == run.session
-        assert launch.left_behind() == []
+        assert launch.alive() == []
 
 
 async def test_a_model_at_its_token_limit_ends_the_run_with_what_it_said(dsh: Dsh, launch: Launch) -> None:

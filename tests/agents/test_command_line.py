@@ -24,7 +24,7 @@ async def test_the_answer_is_printed_and_a_denial_is_told_on_stderr(agent: RealA
     assert output.rstrip().endswith(scene.answer_denied)
     assert b"--permission" in running.errors, "it says which option changes that"
     assert scene.trace is None or not scene.trace.exists()
-    assert launch.left_behind() == []
+    assert launch.alive() == []
 
 
 async def test_an_allowed_tool_call_is_in_the_object(agent: RealAgent, launch: Launch) -> None:
@@ -39,7 +39,7 @@ async def test_an_allowed_tool_call_is_in_the_object(agent: RealAgent, launch: L
     assert result["teardown"]["survivors"] == 0
     if scene.trace is not None:
         assert scene.trace.read_text().strip() == NOTE
-    assert launch.left_behind() == []
+    assert launch.alive() == []
 
 
 async def test_an_interrupt_cancels_the_turn_in_the_middle(agent: RealAgent, launch: Launch) -> None:
@@ -58,4 +58,4 @@ async def test_an_interrupt_cancels_the_turn_in_the_middle(agent: RealAgent, lau
                 assert result["teardown"]["survivors"] == 0
         assert code == INTERRUPTED, running.errors
         assert scene.over()
-    assert launch.left_behind() == []
+    assert launch.alive() == []

@@ -76,7 +76,7 @@ def _environment(name: str, arguments: list[str], requirements: Path | None = No
     """The folder of commands of a virtual environment with what pip installs for these arguments."""
     listed = requirements.read_text(encoding="utf-8") if requirements else ""
     # Scripts carry the absolute path of their interpreter: a moved checkout needs an environment anew.
-    recipe = "\n".join([*arguments, listed, str(CACHE), sys.executable, sys.version])
+    recipe = "\n".join([*arguments, listed, str(CACHE), os.path.realpath(sys.executable), sys.version])
     home = CACHE / f"{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     complete = home / "complete"
     with _locked(CACHE):
