@@ -42,6 +42,8 @@ ORDER = {
     ],
     "supervised": [
         "ending",
+        "advice",
+        "reading",
         "verdicts",
         "output",
         "clock",

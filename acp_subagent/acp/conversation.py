@@ -8,7 +8,7 @@ what they mean is `acp.classify`'s.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 import trio
 
@@ -28,11 +28,10 @@ from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.asking import fault
 from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
 from acp_subagent.supervised.ending import End
+from acp_subagent.supervised.reading import word
+from acp_subagent.supervised.reporting import with_wire
 from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import Answer, RequestId, Result
-
-#: how much of an unknown stop reason is kept for the host
-MAX_STOP_REASON_CHARACTERS = 200
 
 _LIFE = {
     LifeEvent.PROCESS_SPAWNED: Event.PROCESS_SPAWNED,
@@ -257,8 +256,7 @@ class AcpConversation:
 
     def raw_stop_reason(self, outcome: Outcome) -> str | None:
         """The stop reason as the agent sent it, bounded, for the host."""
-        value = outcome.value
-        return value[:MAX_STOP_REASON_CHARACTERS] if isinstance(value, str) else None
+        return word(outcome.value)
 
     def retryable(self, verdict: Verdict) -> bool:
         """Whether nothing is known that would make another try fail the same way."""
@@ -266,7 +264,7 @@ class AcpConversation:
 
     def advice(self, reason: str | None) -> str | None:
         """One fixed sentence on what to do about a reason."""
-        return next((text for word, text in ADVICE.items() if word == reason), None)
+        return None if reason is None else ADVICE.get(reason)
 
     # -- small things
 
@@ -277,15 +275,8 @@ class AcpConversation:
 
     def _totals(self) -> Counters:
         """What was counted since the child was spawned."""
-        if self._link is None:
-            return self._updates.counted()
-        wire = self._connection.counters
-        return replace(
-            self._updates.counted(),
-            repaired_frames=wire.repaired_frames,
-            noise_lines=wire.noise_lines,
-            dropped_responses=wire.dropped_responses,
-        )
+        counted = self._updates.counted()
+        return counted if self._link is None else with_wire(counted, self._connection.counters)
 
     def _counted(self) -> Counters:
         """What was counted since the last turn settled (for the first: since the spawn)."""

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from acp_subagent.seam.activity import Cost, PlanEntry, ToolCall, ToolKind, ToolStatus, Usage
 from acp_subagent.supervised.output import MAX_ID_CHARACTERS, json_bytes
+from acp_subagent.supervised.reading import MAX_UINT64, count
 
 #: calls kept of one turn; the oldest goes
 MAX_CALLS = 10_000
@@ -37,8 +38,6 @@ _UNFINISHED = frozenset({ToolStatus.PENDING, ToolStatus.IN_PROGRESS})
 
 _PLAN_PRIORITIES = frozenset({"high", "medium", "low"})
 _PLAN_STATUSES = frozenset({"pending", "in_progress", "completed"})
-
-_MAX_UINT64 = 2**64 - 1
 
 #: what a call is before anything was said of it
 _UNMENTIONED = ToolCall(id="", title="", kind=ToolKind.UNKNOWN, status=ToolStatus.PENDING)
@@ -191,7 +190,7 @@ def usage_from(raw: object) -> Usage:
     """The usage of a `usage_update`; what is missing or no proper number is None."""
     if not isinstance(raw, dict):
         return Usage()
-    return Usage(_count(raw.get("used")), _count(raw.get("size")), _cost(raw.get("cost")))
+    return Usage(count(raw.get("used")), count(raw.get("size")), _cost(raw.get("cost")))
 
 
 def _kind(patch: Mapping[str, object], known: ToolKind | None) -> ToolKind | None:
@@ -236,18 +235,11 @@ def _plan_entry(raw: object) -> PlanEntry | None:
     return PlanEntry(content, priority, status)
 
 
-def _count(value: object) -> int | None:
-    """An unsigned 64-bit integer; a boolean is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_UINT64:
-        return value
-    return None
-
-
 def _cost(raw: object) -> Cost | None:
     amount, currency = (raw.get("amount"), raw.get("currency")) if isinstance(raw, dict) else (None, None)
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not isinstance(currency, str):
         return None
     # An integer from JSON can be too large for a float.
-    if abs(amount) > _MAX_UINT64 or not math.isfinite(amount):
+    if abs(amount) > MAX_UINT64 or not math.isfinite(amount):
         return None
     return Cost(float(amount), currency)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from acp_subagent.supervised.advice import SHARED_ADVICE
+
 #: how the ACP provider is named in a failure line
 PROVIDER_LABEL = "ACP"
 
@@ -78,33 +80,16 @@ class Reason(StrEnum):
     OPTION_NOT_SET = "option-not-set"  #: a requested model, mode or option could not be set and read back
 
 
+#: What to do about the reasons that only this protocol has.
+_OWN_ADVICE: Mapping[str, str] = {
+    Reason.VERSION_MISMATCH: "Use a release of the agent that speaks version 1 of the protocol.",
+    Reason.NEVER_SPOKE_ACP: "Check that the command starts the agent's ACP mode; many need an option.",
+    Reason.OPTION_NOT_SET: "Ask for a model, mode or option that this agent offers.",
+}
+
 #: what to do about each reason: one fixed sentence, shown below the line by the command line
-ADVICE: Mapping[Reason, str] = MappingProxyType(
-    {
-        Reason.CWD_MISSING: "Give the provider or the parent a working directory.",
-        Reason.CWD_RELATIVE: "Give the parent's working directory as an absolute path.",
-        Reason.CWD_NOT_FOUND: "Check the working directory's spelling, or create it first.",
-        Reason.CWD_NOT_DIRECTORY: "Give a directory as the working directory, not a file.",
-        Reason.CWD_NOT_ENTERABLE: "Allow this user to read and enter the working directory.",
-        Reason.COMMAND_EMPTY: "Name the agent's command.",
-        Reason.COMMAND_NOT_FOUND: "Install the agent, or give its full path; only the child's PATH counts.",
-        Reason.NOT_EXECUTABLE: "Make the command executable for this user.",
-        Reason.NO_SHEBANG: "Start the script with a #! line, or run it through its interpreter.",
-        Reason.INTERPRETER_MISSING: "Install the interpreter that the script's #! line names, or correct it.",
-        Reason.ARGUMENTS_TOO_LONG: "Pass fewer or shorter arguments and environment variables.",
-        Reason.NUL_BYTE: "Remove the NUL character from the command, its arguments and its environment.",
-        Reason.OUT_OF_DESCRIPTORS: "Raise the limit of open files (ulimit -n), or run fewer agents at once.",
-        Reason.VERSION_MISMATCH: "Use a release of the agent that speaks version 1 of the protocol.",
-        Reason.NEVER_SPOKE_ACP: "Check that the command starts the agent's ACP mode; many need an option.",
-        Reason.FRAME_TOO_LARGE: "Raise max_frame_bytes if messages of that size are expected.",
-        Reason.MALFORMED_ANSWER: "Update the agent: it broke the protocol.",
-        Reason.STARTUP_DEADLINE: "Raise startup_timeout_seconds, or see whether the agent waits for a login.",
-        Reason.TURN_DEADLINE: "Raise turn_timeout_seconds, or give the agent a smaller task.",
-        Reason.IDLE_DEADLINE: "Raise idle_timeout_seconds if the agent may be silent for that long.",
-        Reason.TOOL_IDLE_DEADLINE: "Raise tool_idle_timeout_seconds if one tool call may take that long.",
-        Reason.WRITE_BLOCKED: "Start the agent again: it had stopped reading its input.",
-        Reason.OPTION_NOT_SET: "Ask for a model, mode or option that this agent offers.",
-    }
+ADVICE: Mapping[str, str] = MappingProxyType(
+    {reason: {**SHARED_ADVICE, **_OWN_ADVICE}[reason] for reason in Reason}
 )
 
 

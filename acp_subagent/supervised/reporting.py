@@ -7,17 +7,19 @@ classifier's.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from acp_subagent.errors import SubagentStartError, SubagentTeardownError
 from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.diagnostic import join_lines
 from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import Failure, SubagentResult, Timings
+from acp_subagent.seam.result import Counters, Failure, SubagentResult, Timings
 from acp_subagent.supervised.conversation import Conversation, Outcome
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.verdicts import Verdict
+from acp_subagent.wire.jsonrpc import Counters as WireCounters
 
 _log = logging.getLogger("acp_subagent.supervised")
 
@@ -77,6 +79,16 @@ def bare_result(
         timings=timings,
         teardown=report,
         exit_status=None if report is None else report.exit_status,
+    )
+
+
+def with_wire(counters: Counters, wire: WireCounters) -> Counters:
+    """A provider's counters, and what was counted on the wire."""
+    return replace(
+        counters,
+        repaired_frames=wire.repaired_frames,
+        noise_lines=wire.noise_lines,
+        dropped_responses=wire.dropped_responses,
     )
 
 
