@@ -30,7 +30,7 @@ from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.opening import Opening
 from acp_subagent.supervised.reporting import bare_result, describe, start_error
 from acp_subagent.supervised.settings import ChainSettings
-from acp_subagent.supervised.tasks import Tasks
+from acp_subagent.supervised.tasks import Tasks, outlast
 from acp_subagent.supervised.turn import Turn
 from acp_subagent.supervised.verdicts import Verdict
 
@@ -117,16 +117,8 @@ class Chain:
         """
         self.cancel(self.turn)
         self._ladder_wanted.set()
-        cancelled = False
-        try:
-            await self._disposed.wait()
-        except trio.Cancelled:  # it comes again at the caller's next checkpoint
-            cancelled = True
-        if cancelled:
-            if not self._tasks.include_caller():
-                self._hurry.soon()
-            with trio.CancelScope(shield=True):
-                await self._disposed.wait()
+        ours = self._tasks.include_caller()
+        await outlast(self._disposed, when_cancelled=lambda: None if ours else self._hurry.soon())
         if self._ladder.error is not None:
             raise self._ladder.error.with_traceback(None)
         return self._ladder.report or NOTHING_ENDED
@@ -134,8 +126,7 @@ class Chain:
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
         self._begin(turn)
-        if turn.abort is not None:
-            self._tasks.spawn(lambda: self._heed_abort(turn))
+        self._tasks.spawn(lambda: turn.heed_abort(self.cancel))
 
     # -- the life of the child
 
@@ -144,7 +135,10 @@ class Chain:
         async with trio.open_nursery() as outside:
             outside.start_soon(self._heed_cancellation)
             with trio.CancelScope(shield=True):
-                await self._live(task_status)
+                try:
+                    await self._live(task_status)
+                except Exception as exc:  # noqa: BLE001  nobody lets one get here; if so, nobody else is harmed
+                    await self._collapse(exc)
             outside.cancel_scope.cancel()
         if not self._published:
             task_status.started()
@@ -155,8 +149,7 @@ class Chain:
             first = self.turn
             self._tasks.spawn(self._heed_hurry)
             self._tasks.spawn(self._heed_closing)
-            if first.abort is not None:
-                self._tasks.spawn(lambda: self._heed_abort(first))
+            self._tasks.spawn(lambda: first.heed_abort(self.cancel))
             self._open = await self._start()
             if self._open and not self._ends_once_open:
                 self._tasks.spawn(self._watch_line)
@@ -189,12 +182,13 @@ class Chain:
         self.turn = turn
         turn.feed.put(StageChanged(self.conversation.stage))
         turn.begin()
-        turn.feed.flush(self._line.connection.received_bytes)
         if self._hurry.begun.is_set():
             turn.hurry()
         self._tasks.spawn(lambda: self._serve_turn(turn))
 
     async def _serve_turn(self, turn: Turn) -> None:
+        # Whoever subscribed before the first checkpoint has done so by now.
+        turn.feed.flush(self._line.connection.received_bytes)
         try:
             outcome = await turn.converse(self._line)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
@@ -275,12 +269,6 @@ class Chain:
         self._ladder.hurry()
         self.turn.hurry()
 
-    async def _heed_abort(self, turn: Turn) -> None:
-        assert turn.abort is not None
-        with turn.abort_scope:
-            await turn.abort.wait()
-            self.cancel(turn)
-
     async def _watch_line(self) -> None:
         """Once the line is dead, the child is of no more use."""
         await self._line.connection.ended.wait()
@@ -338,6 +326,17 @@ class Chain:
             self._settle_bare(outcome)
         self._fail()
         self._ladder_wanted.set()
+
+    async def _collapse(self, crash: Exception) -> None:
+        """Our nursery has broken down: end what it held, and let nobody wait for ever."""
+        _log.error("the tasks of a run broke down: %s", type(crash).__name__)
+        self.turn.concluded.set()
+        self._come_down(crash)
+        self._hurry.begun.set()
+        await self._ladder.climb(self._hurry.begun)
+        self._line.close()
+        self._opening.give_place_back()
+        self._disposed.set()
 
     def _settle_bare(self, outcome: Outcome) -> None:
         """Settle the turn without what it brought: gathering that is what may have failed."""

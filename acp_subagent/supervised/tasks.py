@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import trio
 
@@ -51,3 +52,13 @@ class Tasks:
         except Exception as exc:  # noqa: BLE001  what a task of ours raises ends its child and nothing else
             _log.error("a task of a run raised %s", type(exc).__name__)
             self._on_crash(exc)
+
+
+async def outlast(event: trio.Event, *, when_cancelled: Callable[[], None]) -> None:
+    """Wait for `event`; a cancellation does not cut it short, but is told at once. It comes again later."""
+    with suppress(trio.Cancelled):
+        await event.wait()
+        return
+    when_cancelled()
+    with trio.CancelScope(shield=True):
+        await event.wait()

@@ -61,7 +61,7 @@ class Turn:
         self.seconds: float | None = None  #: from the prompt to the end of the wait
         self.concluded = trio.Event()  #: it is known how the turn ended
         self.settled = trio.Event()  #: the result is there
-        self.abort_scope = trio.CancelScope()  #: holds the task that heeds the caller's abort event
+        self._abort_scope = trio.CancelScope()  # holds the task that heeds the caller's abort event
         self.result: SubagentResult | None = None
 
     # -- what the conversation says (TurnPort)
@@ -109,6 +109,13 @@ class Turn:
         """End the turn by our own intent; harmless once the agent has answered."""
         self._intend(Intent.CANCELLED)
 
+    async def heed_abort(self, cancel: Callable[[Turn], None]) -> None:
+        """Wait for the caller's abort event, if there is one, until the turn has settled."""
+        if self.abort is not None:
+            with self._abort_scope:
+                await self.abort.wait()
+                cancel(self)
+
     def hurry(self) -> None:
         """Do not wait for the agent's answer to a cancel any longer."""
         self._gave_up = True
@@ -126,7 +133,7 @@ class Turn:
         if self.result is None:
             self.result = result
             self.feed.close()
-            self.abort_scope.cancel()
+            self._abort_scope.cancel()
             self.settled.set()
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:

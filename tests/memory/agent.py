@@ -144,7 +144,7 @@ class Agent:
 Script = Callable[[Agent], Awaitable[None]]
 
 
-def update(kind: str, session: str = SESSION, **fields: Any) -> Frame:
+def update(kind: str, session: str = SESSION, /, **fields: Any) -> Frame:
     """A `session/update`."""
     params = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
     return {"method": "session/update", "params": params}
@@ -183,6 +183,7 @@ class MemoryHost:
     def __init__(self, script: Script) -> None:
         self._script = script
         self.agents: list[Agent] = []
+        self.errors: list[Exception] = []
         self.spawn_seconds = 0.0
 
     async def spawn(
@@ -200,6 +201,9 @@ class MemoryHost:
             await agent.stay()
         except (trio.EndOfChannel, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client has gone first
+        except Exception as exc:  # noqa: BLE001  of the script: raised again when the service has closed
+            self.errors.append(exc)
+            agent.exit(70)
 
     async def aclose(self) -> None:
         """Nothing is held."""
@@ -234,6 +238,8 @@ class Scene:
             async with open_subagents(on_failure=self.failures.append, **arguments) as subagents:
                 subagents.register(self.provider)
                 yield subagents
+        for error in self.host.errors:
+            raise error
 
     def request(self, prompt: str = "do it", **fields: Any) -> SubagentRequest:
         """A request from the scene's folder."""
