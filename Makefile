@@ -26,7 +26,7 @@ run: $(VENV)/run.stamp
 test: test-fast test-agents
 
 test-fast: $(VENV)/dev.stamp
-	$(PY) -m pytest -m "not agents" tests
+	$(PY) -m pytest -m "not agents" -n logical --dist worksteal tests
 
 test-agents: $(VENV)/dev.stamp
 	$(PY) -m pytest -m agents tests/agents
