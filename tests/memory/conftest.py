@@ -27,5 +27,5 @@ def on_a_virtual_clock(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Choose the runner, before the one that is chosen for all tests."""
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and item.get_closest_marker("trio") is not None:
             item.add_marker(pytest.mark.trio(run=on_a_virtual_clock), append=False)
