@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from acp_subagent.delegate.tool import (
         SubagentTool as SubagentTool,
     )
+    from acp_subagent.dsh.config import DshConfig as DshConfig
+    from acp_subagent.dsh.provider import DshProvider as DshProvider
     from acp_subagent.errors import (
         ConfigurationError as ConfigurationError,
     )
@@ -289,6 +291,8 @@ _HOMES = {
     "delegate.jobs": ("Job", "JobNotice", "JobOutput", "JobTable", "open_job_table"),
     "delegate.outcome": ("JobStatus", "ToolResult"),
     "delegate.tool": ("ModelTool", "SubagentTool"),
+    "dsh.config": ("DshConfig",),
+    "dsh.provider": ("DshProvider",),
     "errors": (
         "ConfigurationError",
         "DuplicateProviderError",

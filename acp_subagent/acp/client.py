@@ -30,12 +30,10 @@ from acp_subagent.seam.activity import PermissionRecord, ToolCall
 from acp_subagent.seam.events import PermissionDecided, PermissionRequested
 from acp_subagent.supervised.conversation import Link, TurnPort
 from acp_subagent.wire.connection import Connection
-from acp_subagent.wire.jsonrpc import RequestId
+from acp_subagent.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestId
 
 _log = logging.getLogger("acp_subagent.acp")
 
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 NOT_FOUND = -32002
 

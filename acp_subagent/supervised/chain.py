@@ -227,7 +227,7 @@ class Chain:
             self.turn.feed.lift()  # nobody is waited for any more, also when there was nothing to cancel
             await (self.turn.concluded if self._context.one_shot else self.turn.settled).wait()
         began = trio.current_time()
-        if not (self._failed or self._hurry.begun.is_set()):
+        if not self._hurry.begun.is_set():
             await self._ladder.take_leave()
         if not self._failed:
             self._ladder.advance(LifeEvent.DISPOSED)

@@ -141,7 +141,10 @@ class Conversation(Receiver, Protocol):
         """The turn has settled; what comes from now on is late."""
 
     async def close(self) -> None:
-        """Take leave of the agent before its stdin is closed; bounded by the conversation itself."""
+        """Take leave of the agent before its stdin is closed; bounded by the conversation itself.
+
+        Called also for a child that cannot be used any more: then only what can still be said to it is.
+        """
 
     def classify(self, outcome: Outcome) -> Verdict:
         """What a failed start, or the end of a turn, means."""

@@ -23,6 +23,9 @@ from pydantic_core import from_json, to_json
 INVALID_REQUEST = -32600
 """The message is no request: its method is not a string."""
 
+METHOD_NOT_FOUND = -32601
+"""There is no such method here."""
+
 INVALID_PARAMS = -32602
 """The params of the request are not an object."""
 

@@ -1,0 +1,1 @@
+"""The DSH SDK provider: a DeepSeek Harness runtime, driven over its own JSON-RPC on stdio."""
