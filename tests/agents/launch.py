@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,22 @@ class Launch:
         return found
 
 
+async def first_of(wanted: Callable[[], Awaitable[object]], end: Callable[[], Awaitable[object]]) -> bool:
+    """Wait for either; True when what was wanted came, False when the end came before it."""
+    came = False
+
+    async def watch() -> None:
+        await end()
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        await wanted()
+        came = True
+        nursery.cancel_scope.cancel()
+    return came
+
+
 class CommandLine:
     """The command line, running."""
 
@@ -112,9 +128,9 @@ class CommandLine:
             self.errors += data
         self._told.set()
 
-    async def first_words(self) -> bytes:
-        """What comes first on stdout."""
-        return bytes(await self.stdout.receive_some())
+    async def first_words(self) -> None:
+        """Wait for something on stdout."""
+        await self.stdout.receive_some()
 
     async def outcome(self) -> tuple[int, str]:
         """Wait for the end; the exit code, and what is on stdout from here on."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -9,12 +11,13 @@ from acp_subagent import (
     PermissionDecision,
     PermissionPolicy,
     SubagentResult,
+    SubagentRun,
     SubagentStopReason,
     SupportsResume,
     TextChunk,
     open_subagents,
 )
-from tests.agents.launch import PROVISION_TIMEOUT_SECONDS, RUN_BOUND_SECONDS, Launch
+from tests.agents.launch import PROVISION_TIMEOUT_SECONDS, RUN_BOUND_SECONDS, Launch, first_of
 from tests.agents.scenes import NOTE, Dsh, RealAgent, Scene
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(PROVISION_TIMEOUT_SECONDS)]
@@ -66,19 +69,22 @@ async def test_a_denied_tool_call_is_not_done(agent: RealAgent, launch: Launch) 
     assert scene.trace is None or not scene.trace.exists()
 
 
+async def first_words(run: SubagentRun) -> None:
+    """Wait for the first piece of the answer."""
+    async with run.events() as events:
+        async for event in events:
+            if isinstance(event, TextChunk):
+                return
+
+
 async def cancel_in_the_middle(launch: Launch, scene: Scene) -> SubagentResult:
     """Start, cancel when the work has begun, dispose; nothing is left, the work neither."""
     with trio.fail_after(RUN_BOUND_SECONDS):
         async with open_subagents() as subagents:
             subagents.register(launch.provider(scene))
             async with await subagents.start("real", launch.request(scene)) as run:
-                if scene.begun is not None:
-                    await scene.begun()
-                else:
-                    async with run.events() as events:
-                        async for event in events:
-                            if isinstance(event, TextChunk):
-                                break
+                has_begun = await first_of(scene.begun or partial(first_words, run), run.result)
+                assert has_begun, (await run.result()).diagnostic
                 assert launch.alive(), "what runs can be seen"
                 run.cancel()
                 result = await run.result()

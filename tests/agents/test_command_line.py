@@ -7,7 +7,7 @@ import signal
 import pytest
 import trio
 
-from tests.agents.launch import PROVISION_TIMEOUT_SECONDS, RUN_BOUND_SECONDS, Launch
+from tests.agents.launch import PROVISION_TIMEOUT_SECONDS, RUN_BOUND_SECONDS, Launch, first_of
 from tests.agents.scenes import NOTE, RealAgent
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(PROVISION_TIMEOUT_SECONDS)]
@@ -47,7 +47,8 @@ async def test_an_interrupt_cancels_the_turn_in_the_middle(agent: RealAgent, lau
         # As it streams, the text shows that the turn has begun; the object comes only at the end.
         options = [] if scene.begun is None else ["--format", "json"]
         async with launch.command_line(scene, *options) as running:
-            await (running.first_words() if scene.begun is None else scene.begun())
+            has_begun = await first_of(scene.begun or running.first_words, running.process.wait)
+            assert has_begun, running.errors
             running.process.send_signal(signal.SIGINT)
             if scene.begun is None:
                 code, _ = await running.outcome()
