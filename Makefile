@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-PROMPT ?= Say hello, and rename one thing.
+PROMPT ?= Say hello, and change nothing.
 AGENT ?=
+# Both reach the shell as they were given: a $ in them is none of make's.
+override PROMPT := $(value PROMPT)
+override AGENT := $(value AGENT)
 export PROMPT
 
-.PHONY: help run test test-fast test-agents matrix check format clean
+.PHONY: help run test test-fast test-agents matrix check format bench clean
 
 help:
 	@echo 'make run                     delegate a prompt to the bundled fake agent'
