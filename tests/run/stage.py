@@ -85,10 +85,11 @@ class Stage:
         *,
         faulty: bool = False,
         service: dict[str, Any] | None = None,
+        bound_seconds: float = BOUND_SECONDS,
         **settings: Any,
     ) -> AsyncIterator[SubagentService]:
         """An open service with one provider, `fake`; bounded as a whole."""
-        with trio.fail_after(BOUND_SECONDS):
+        with trio.fail_after(bound_seconds):
             async with open_subagents(on_failure=self.failures.append, **(service or {})) as subagents:
                 if scenario is not None:
                     subagents.register(self.provider(scenario, faulty=faulty, **settings))
