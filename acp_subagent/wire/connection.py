@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 
 import trio
 
-from acp_subagent.wire.frames import FrameBuffer
+from acp_subagent.wire.frames import FrameBuffer, Line
 from acp_subagent.wire.inflow import READ_BYTES, Inflow
 from acp_subagent.wire.jsonrpc import Answer, Counters, OnAnswer, Peer, Receiver, RequestId
 from acp_subagent.wire.outflow import Outflow
@@ -261,7 +261,7 @@ class Connection:
             left -= len(data)
             self._handle(self._buffer.feed(data))
 
-    def _handle(self, lines: Sequence[bytes]) -> None:
+    def _handle(self, lines: Sequence[Line]) -> None:
         """Handle the lines of one read in order, then conclude what they or their callbacks led to."""
         peer = self._peer
         frames_before = peer.counters.frames
@@ -271,7 +271,7 @@ class Connection:
                 peer.feed(lines)
             else:
                 for line in lines:
-                    self._show("received", line)
+                    self._show("received", bytes(line))
                     peer.feed((line,))
         except Exception as error:  # noqa: BLE001 - whatever a callback raises is a fact, kept as data
             self._note_error(error)

@@ -20,6 +20,8 @@ from typing import Protocol, TypeAlias, TypeGuard
 import jsonrpcclient
 from pydantic_core import from_json, to_json
 
+from acp_subagent.wire.frames import Line
+
 INVALID_REQUEST = -32600
 """The message is no request: its method is not a string."""
 
@@ -177,7 +179,7 @@ class Peer:
         """Forget a request: its `on_answer` is never called, a late answer is dropped and counted."""
         self._pending.pop(id, None)
 
-    def feed(self, lines: Sequence[bytes]) -> None:
+    def feed(self, lines: Sequence[Line]) -> None:
         """Handle lines in order. Only a callback's exception comes out; the lines after it are lost then."""
         if self.never_spoke:
             return
@@ -266,17 +268,17 @@ class Peer:
         self.counters.dropped_responses += 1
         return True
 
-    def _repaired(self, line: bytes) -> dict[str, object] | None:
+    def _repaired(self, line: Line) -> dict[str, object] | None:
         message = repaired(line)
         if message is not None:
             self.counters.repaired_frames += 1
         return message
 
-    def _note_noise(self, line: bytes) -> None:
+    def _note_noise(self, line: Line) -> None:
         if not line.strip():
             return
         self.counters.noise_lines += 1
-        self.noise_samples.append(line[:NOISE_SAMPLE_BYTES])
+        self.noise_samples.append(bytes(line[:NOISE_SAMPLE_BYTES]))
         del self.noise_samples[:-NOISE_SAMPLES]
         if not self.spoken and self.counters.noise_lines > self._max_noise_lines:
             self.never_spoke = True
@@ -301,7 +303,7 @@ def classified(message: dict[str, object]) -> Answer:
     return Malformed()
 
 
-def repaired(line: bytes) -> dict[str, object] | None:
+def repaired(line: Line) -> dict[str, object] | None:
     """A second, more patient look at a line that is no strict JSON; None when it is noise.
 
     Broken UTF-8 and lone surrogates become U+FFFD.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_subagent.wire.frames import PIECES_PER_JOIN, FrameBuffer
+from acp_subagent.wire.frames import FrameBuffer, Line
 
 CAP = 10
 
 
-def lines_of(pieces: list[bytes], cap: int = 1000) -> tuple[list[bytes], bool]:
+def lines_of(pieces: list[bytes], cap: int = 1000) -> tuple[list[Line], bool]:
     buffer = FrameBuffer(cap)
     lines = [line for piece in pieces for line in buffer.feed(piece)]
     return lines + buffer.finish(), buffer.too_large
@@ -84,7 +85,7 @@ def test_nothing_comes_out_and_nothing_is_kept_after_a_line_was_too_large() -> N
     buffer.feed(b"x" * (CAP + 1))
     assert buffer.feed(b"\none\n") == []
     assert buffer.finish() == []
-    assert (buffer._pieces, buffer._joined, buffer._tail_bytes) == ([], [], 0)
+    assert not buffer._tail
 
 
 def test_many_short_lines_may_together_be_longer_than_the_cap() -> None:
@@ -113,9 +114,16 @@ def test_every_byte_of_a_long_line_is_scanned_once(piece_bytes: int, monkeypatch
     assert Scanned.total == len(data)
 
 
-def test_a_line_that_comes_byte_by_byte_is_kept_in_few_pieces() -> None:
+def test_a_line_that_comes_byte_by_byte_needs_little_more_memory_than_it_has_bytes() -> None:
     buffer = FrameBuffer(1_000_000)
-    for _ in range(20 * PIECES_PER_JOIN):
+    for _ in range(20_000):
         buffer.feed(b"x")
-    assert len(buffer._joined) + len(buffer._pieces) <= 20 + PIECES_PER_JOIN
-    assert buffer.finish() == [b"x" * 20 * PIECES_PER_JOIN]
+    assert sys.getsizeof(buffer._tail) < 1.2 * 20_000
+    assert buffer.finish() == [b"x" * 20_000]
+
+
+def test_a_long_line_is_handed_out_without_another_copy_of_it() -> None:
+    buffer = FrameBuffer(1_000_000)
+    buffer.feed(b"x" * 500_000)
+    collected = buffer._tail
+    assert buffer.feed(b"x\n")[0] is collected
