@@ -1,0 +1,66 @@
+"""Deadlines at real speed, with real children; at their real length they are tested in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from acp_subagent import Deadlines, SubagentStartError
+from tests.run.stage import Stage
+from tests.run.waiting import methods
+
+HOLDS = [{"text": "so far"}, {"sleep": 30}]
+
+
+@pytest.mark.parametrize("habit", ["cancelled", "ignore", "end_turn", "error", "exit", "flood", "silent"])
+async def test_a_deadline_is_a_timeout_whatever_the_agent_then_does(habit: str, stage: Stage) -> None:
+    scenario = {"on_cancel": habit, "turns": [HOLDS]}
+    async with stage.service(scenario, faulty=True) as subagents:
+        request = stage.request(deadlines=Deadlines(turn_seconds=0.8))
+        async with await subagents.start("fake", request) as run:
+            with trio.fail_after(0.8 + 1.0 + 0.5 + 5.0):
+                result = await run.result()
+    assert result.diagnostic == (
+        "Subagent failure (provider: ACP; stage: prompt; category: timeout; reason: turn-deadline)"
+    )
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.deadline) == ("timeout", "turn-deadline")
+    assert not result.failure.retryable
+    assert result.messages[:1] != ()
+    assert stage.failures == [result.failure]
+    assert methods(stage.logs[0][0]).count("session/cancel") == 1
+
+
+@pytest.mark.parametrize(
+    ("scenario", "at"),
+    [
+        ({"initialize": {"delay_seconds": 30}}, "initialize"),
+        ({"session_new": {"delay_seconds": 30}}, "new-session"),
+        ({"start": [{"sleep": 30}]}, "initialize"),
+        ({"start": [{"stop_reading": True}], "session_new": {"no_answer": True}}, "initialize"),
+        ({"initialize": {"before_answer": [{"stderr": {"text": "e" * 99, "repeat": 9_999}}, {"sleep": 30}]}},
+         "initialize"),
+    ],
+)  # fmt: skip
+async def test_a_start_has_one_deadline(scenario: dict[str, Any], at: str, stage: Stage) -> None:
+    async with stage.service(scenario, faulty=True) as subagents:
+        request = stage.request(deadlines=Deadlines(startup_seconds=1.5))
+        with trio.fail_after(15), pytest.raises(SubagentStartError) as caught:
+            await subagents.start("fake", request)
+    assert caught.value.failure.stage == at
+    assert caught.value.failure.deadline == "startup-deadline"
+    assert "session/prompt" not in methods(stage.logs[0][0])
+
+
+async def test_chatter_keeps_a_turn_alive_and_silence_ends_it(stage: Stage) -> None:
+    turn = [{"text": {"chunks": ["x"] * 8, "delay_seconds": 0.25}}, {"sleep": 30}]
+    async with stage.service({"turns": [turn]}) as subagents:
+        request = stage.request(deadlines=Deadlines(idle_seconds=1.5))
+        result = await subagents.run("fake", request)
+    assert result.text == "x" * 8
+    assert result.failure is not None
+    assert result.failure.deadline == "idle-deadline"
+    assert result.timings.turn is not None
+    assert result.timings.turn > 7 * 0.25 + 1.5
