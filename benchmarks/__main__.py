@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
     setting = Setting(machine(), bench.agent.kind, bench.versions, rounds, f"{before}, {load()}")
-    print(f"\nagent: {setting.agent}; {rounds} rounds; load average {setting.load}\n\n{as_text(outcomes)}\n")
+    print(f"agent: {setting.agent}; {rounds} rounds; load average {setting.load}\n")
     for line in short_of(outcomes):
         print(f"falls short: {line}")
     complete = len(outcomes) == len(everything) and not chosen.quick and rounds >= LEAST_ROUNDS
@@ -47,16 +47,18 @@ def main(arguments: list[str]) -> int:
 
 
 def measured(wanted: list[Figure], runner: Runner, rounds: int) -> list[Outcome]:
-    """Every figure that could be measured; the others are told."""
+    """Every figure that could be measured, printed when it is there; the others are told."""
     outcomes = []
     for figure in wanted:
         began = time.monotonic()
         try:
-            outcomes.append(runner.measure(figure, rounds, tell))
+            outcome = runner.measure(figure, rounds, tell)
         except MeasurementError as problem:
             print(f"benchmarks: {figure.name} could not be measured: {problem}", file=sys.stderr)
         else:
             tell(f"{figure.name}: done in {time.monotonic() - began:.0f} s")
+            print(f"{as_text([outcome])}\n", flush=True)
+            outcomes.append(outcome)
     return outcomes
 
 
