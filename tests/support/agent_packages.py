@@ -79,7 +79,7 @@ def _environment(name: str, arguments: list[str], requirements: Path | None = No
     recipe = "\n".join([*arguments, listed, str(CACHE), os.path.realpath(sys.executable), sys.version])
     home = CACHE / f"{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     complete = home / "complete"
-    with _locked(CACHE):
+    with _locked(home):
         if not complete.exists():
             _make_environment(home, [*arguments, *(["-r", str(requirements)] if requirements else [])])
             complete.touch()
@@ -114,9 +114,9 @@ def _run(command: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _locked(cache: Path) -> Iterator[None]:
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "lock", "w", encoding="ascii") as lock:
+def _locked(home: Path) -> Iterator[None]:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with open(home.with_suffix(".lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
