@@ -32,7 +32,7 @@ test-fast: $(VENV)/dev.stamp
 	$(PY) -m pytest -m "not agents" -n logical --dist worksteal tests
 
 test-agents: $(VENV)/dev.stamp
-	$(PY) -m pytest -m agents tests/agents
+	$(PY) -m pytest -m agents -n logical --dist worksteal tests/agents
 
 matrix: $(VENV)/dev.stamp
 	$(PY) -m tests.matrix
