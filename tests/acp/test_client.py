@@ -72,7 +72,8 @@ def test_every_request_is_answered_exactly_once(policy: str, deeds: list[str]) -
     asked, refused, in_turn = 0, False, False
     for deed in deeds:
         if deed == "ask":
-            params: dict[str, object] = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": OPTIONS}
+            call = {"toolCallId": "c"}
+            params: dict[str, object] = {"sessionId": "s", "toolCall": call, "options": OPTIONS}
             under_test.on_request(asked, "session/request_permission", params)
             if refused and asked in dict(wire.answers):
                 assert dict(wire.answers)[asked] in ({"outcome": {"outcome": "cancelled"}}, -32603)

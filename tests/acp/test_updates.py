@@ -1,4 +1,4 @@
-"""`session/update` folded one by one, without a wire: nothing raises, whatever comes, and everything counts."""
+"""`session/update` folded one by one, without a wire: nothing raises, and everything counts."""
 
 from __future__ import annotations
 
