@@ -11,7 +11,7 @@ override PROMPT := $(value PROMPT)
 override AGENT := $(value AGENT)
 export PROMPT
 
-.PHONY: help run test test-fast test-agents matrix check format bench clean
+.PHONY: help run test test-fast test-agents matrix soak check format bench clean
 
 help:
 	@echo 'make run                     delegate a prompt to the bundled fake agent'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-fast               all tests but those'
 	@echo 'make test-agents             only those'
 	@echo 'make matrix                  the full product of the fault matrix'
+	@echo 'make soak                    ten thousand turns with faults at random'
 	@echo 'make check                   lint and strict types'
 	@echo 'make bench                   speed and memory beside what else one could use (some minutes)'
 
@@ -36,6 +37,9 @@ test-agents: $(VENV)/dev.stamp
 
 matrix: $(VENV)/dev.stamp
 	$(PY) -m tests.matrix
+
+soak: $(VENV)/dev.stamp
+	$(PY) -m tests.soak --turns 10000
 
 check: $(VENV)/dev.stamp
 	$(PY) -m ruff check .

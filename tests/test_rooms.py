@@ -16,14 +16,15 @@ FAKE = PACKAGE.parent / "fake_acp_server"
 #: what each room may import, besides itself
 ALLOWED = {
     "errors": set(),
+    "version": set(),
     "seam": {"errors"},
     "wire": {"errors"},
     "process": {"errors", "seam.activity"},
     "supervised": {"errors", "seam", "wire", "process"},
-    "acp": {"errors", "seam", "wire", "process", "supervised"},
+    "acp": {"errors", "version", "seam", "wire", "process", "supervised"},
     "dsh": {"errors", "seam", "wire", "process", "supervised"},
     "delegate": {"errors", "seam"},
-    "cli": {"errors", "seam", "wire", "process", "supervised", "acp", "dsh", ""},
+    "cli": {"errors", "version", "seam", "wire", "process", "supervised", "acp", "dsh", ""},
 }
 
 #: inside a room only downwards: an import may only go to a file further up in this list

@@ -22,9 +22,7 @@ from acp_subagent.acp.vocabulary import (
 from acp_subagent.seam.activity import PermissionRecord
 from acp_subagent.seam.result import SubagentStopReason
 from acp_subagent.supervised.ending import End, Intent
-from acp_subagent.supervised.verdicts import Facts as AnyFacts
-from acp_subagent.supervised.verdicts import Row as AnyRow
-from acp_subagent.supervised.verdicts import ended, exited, first_row
+from acp_subagent.supervised.verdicts import Facts as AnyFacts, Row as AnyRow, ended, exited, first_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ may take is supervision's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 
 from acp_subagent.acp.schema import (
     AgentCapabilities,
@@ -26,6 +25,7 @@ from acp_subagent.seam.request import SessionRef
 from acp_subagent.supervised.asking import ask
 from acp_subagent.supervised.conversation import Link, Outcome
 from acp_subagent.supervised.ending import End
+from acp_subagent.version import VERSION
 
 #: Answers after which a session that was asked for is known to be out of reach.
 _LOST = {End.RPC_ERROR, End.MALFORMED, End.UNACCEPTABLE}
@@ -33,10 +33,7 @@ _LOST = {End.RPC_ERROR, End.MALFORMED, End.UNACCEPTABLE}
 
 def client_info() -> dict[str, str]:
     """Name and version that we introduce ourselves with."""
-    try:
-        return {"name": "acp_subagent", "version": version("acp-subagent")}
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return {"name": "acp_subagent", "version": "0"}
+    return {"name": "acp_subagent", "version": VERSION}
 
 
 class Handshake:

@@ -91,6 +91,7 @@ class AcpTurnRecord:
     def fill(self, result: SubagentResult) -> SubagentResult:
         """The result with everything that the turn brought; calls without an end are marked cancelled."""
         self.tool_calls.finish()
+        self.output.finish()
         counters = replace(
             self._counted(),
             permission_violations=self.permission_violations,

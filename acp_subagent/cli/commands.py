@@ -7,9 +7,10 @@ library is imported before a run really begins: `--help` and `--version` answer 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 import click
+
+from acp_subagent.version import VERSION
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -41,11 +42,7 @@ def _name_and_value(
 
 def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        try:
-            number = version("acp-subagent")
-        except PackageNotFoundError:
-            number = "(not installed)"
-        click.echo(f"acp-subagent {number}")
+        click.echo(f"acp-subagent {VERSION}")
         ctx.exit()
 
 
@@ -133,10 +130,9 @@ def run(
     8 processes survived, 130 interrupted. The first Ctrl-C, SIGTERM or SIGHUP
     ends the run in order and keeps what was answered, a second one at once.
     """
-    from acp_subagent.cli.run import Task  # noqa: PLC0415  start-up time: see above
-    from acp_subagent.cli.run import run as conduct  # noqa: PLC0415
+    from acp_subagent.cli import run as conductor  # noqa: PLC0415  the library is loaded only for a run
 
-    task = Task(
+    task = conductor.Task(
         prompt=None if prompt == "-" else prompt,
         command=ctx.obj,
         cwd=cwd,
@@ -148,7 +144,7 @@ def run(
         json=output_format == "json",
         show_failure=show_failure,
     )
-    return int(conduct(task))
+    return int(conductor.run(task))
 
 
 def main(arguments: Sequence[str]) -> int:

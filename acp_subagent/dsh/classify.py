@@ -23,8 +23,8 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.result import SubagentStopReason
 from acp_subagent.supervised.advice import TalkFault
 from acp_subagent.supervised.ending import End, Intent
-from acp_subagent.supervised.verdicts import Facts as AnyFacts
 from acp_subagent.supervised.verdicts import (
+    Facts as AnyFacts,
     Row,
     Verdict,
     ended,

@@ -7,6 +7,7 @@ explicitly always reaches it. The launch cookie is not decided here: `host` mint
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from acp_subagent.errors import ConfigurationError
 from acp_subagent.process.procfs import COOKIE
@@ -75,6 +76,7 @@ def withheld_names(host: Mapping[str, str], *, pass_env: Iterable[str]) -> tuple
     )
 
 
+@lru_cache(maxsize=1024)  # the same names at every run
 def _held_back(name: str) -> bool:
     if _always(name):
         return False

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, cast
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent.acp.client import AcpClient
 from acp_subagent.acp.permissions import PermissionPolicy

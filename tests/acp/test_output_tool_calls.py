@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent.acp import tool_calls
 from acp_subagent.acp.tool_calls import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent.acp.turn_record import AcpTurnRecord
 from acp_subagent.acp.updates import MAX_EARLIER_IDS, SessionUpdates

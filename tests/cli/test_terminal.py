@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent.cli import render
 from acp_subagent.cli.terminal import MAX_TITLE_CHARACTERS, ControlFilter, one_line, without_controls

@@ -7,8 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent import ConfigurationError
 from acp_subagent.delegate.arguments import NO_BACKGROUND, NO_OBJECT, Refusal, read_arguments

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from acp_subagent.supervised.clock import TurnClock, TurnLimits
 from acp_subagent.supervised.ending import DeadlineName

@@ -6,8 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from acp_subagent.wire.jsonrpc import Counters, Malformed, Result, RpcError
 from tests.wire.recording import Codec
