@@ -1,7 +1,8 @@
 """A DeepSeek Harness runtime that plays a script, for the faults that the real one does not commit.
 
-Run as a program with one argument, a JSON object: `initialize`, `prompt` and `shutdown` are lists of steps
-for each request, `log` is a file that gets a line for every frame that came (and one for the environment).
+Run as a program with one argument, a JSON object or the path of a file with one: `initialize`, `prompt` and
+`shutdown` are lists of steps for each request, `log` is a file that gets a line for every frame that came
+(and one for the environment), `ignore_eof` and `ignore_term` make it outstay its welcome.
 Knows nothing of the library; the standard library is all it needs.
 
 A step is an object with one member:
@@ -29,6 +30,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 SERVER_INFO = {"serverInfo": {"name": "deepseek-harness-sdk-runtime", "version": "0.0.1"}}
@@ -158,7 +160,7 @@ class Runtime:
 
 
 def main() -> None:
-    script = json.loads(sys.argv[1])
+    script = json.loads(sys.argv[1] if sys.argv[1].startswith("{") else Path(sys.argv[1]).read_text())
     if script.get("ignore_term"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     runtime = Runtime(script)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +12,8 @@ import trio
 from acp_subagent import (
     AcpConfig,
     AcpProvider,
-    Parent,
     PermissionRequest,
     SubagentError,
-    SubagentRequest,
     SubagentResult,
     SubagentRun,
     SubagentStartError,
@@ -31,31 +27,22 @@ from tests.run.canaries import (
     leaks,
     one_of_each,
     poisoned,
-    reachable,
     secret,
-    texts_of_exception,
-    texts_of_objects,
-    texts_of_record,
 )
 from tests.run.rows import START_ROWS, TURN_ROWS, Row
 from tests.run.stage import Stage
+from tests.run.watching import Watch, conduct, first_line, watching
 
 #: what is said to the agent: secrets of the host's
 SECRETS_OF_THE_HOST = {"prompt", "parent-session", "label", "argv", "env", "cwd", "command-path"}
 
 
-class Watch:
-    """Collects whatever can be shown, and finds the secrets in it."""
+class AcpWatch(Watch):
+    """Watches runs over the fake agent."""
 
     def __init__(self, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+        super().__init__(stage.folder, caplog)
         self.stage = stage
-        self.caplog = caplog
-        self.cwd = stage.folder / secret("cwd")
-        self.cwd.mkdir()
-        self.command = stage.folder / secret("command-path")
-        self.command.symlink_to(sys.executable)
-        self.found: dict[str, set[str]] = {}
-        self.looked_at: set[type] = set()
 
     def provider(self, scenario: dict[str, Any], **settings: Any) -> AcpProvider:
         script = self.stage.folder / "scenario.json"  # too long for an argument
@@ -65,82 +52,25 @@ class Watch:
         config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
         return AcpProvider(AcpConfig(**{**config, "command": str(self.command), "cwd": str(self.cwd)}))
 
-    def request(self, **fields: Any) -> SubagentRequest:
-        parent = Parent(cwd=str(self.cwd), session_id=secret("parent-session"))
-        return SubagentRequest(prompt=secret("prompt"), parent=parent, label=secret("label"), **fields)
-
-    def look(self, where: str, *roots: object) -> None:
-        """Look at everything that can be reached; what is found is told at the end."""
-        self.looked_at |= {type(thing) for thing in reachable(*roots)}
-        for text in texts_of_objects(*roots):
-            self.note(where, text)
-
-    def note(self, where: str, text: str) -> None:
-        if found := leaks(text):
-            self.found.setdefault(f"{where}: {text[:300]}", set()).update(found)
-
-    def finish(self) -> None:
-        """Nothing was found, in the log records neither."""
-        records = self.caplog.get_records("call")  # `records` holds those of the phase that is going on
-        assert records, "nothing was logged: then this shows nothing"
-        for record in records:
-            for text in texts_of_record(record):
-                self.note("log", text)
-        assert self.found == {}
-
 
 @pytest.fixture
 def watch(
     stage: Stage, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Watch]:
-    with caplog.at_level(logging.DEBUG):
-        made = Watch(stage, caplog)
+) -> Iterator[AcpWatch]:
+    made = AcpWatch(stage, caplog)
+    with watching(made, caplog, capfd):
         yield made
-        made.finish()
-    printed = capfd.readouterr()
-    assert leaks(printed.out + printed.err) == set()
-
-
-async def conduct(watch: Watch, provider: AcpProvider, **fields: Any) -> SubagentResult | SubagentError:
-    """One run to its end; everything that can be reached meanwhile and afterwards is looked at."""
-    request, seen = watch.request(**fields), list[object]()  # events, failures, lifecycle, the run
-    outcome: SubagentResult | SubagentError
-    with trio.fail_after(30):
-        async with open_subagents(on_failure=seen.append) as subagents:
-            subagents.register(provider)
-            subagents.observe(seen.append)
-            try:
-                async with await subagents.start("fake", request) as run:
-                    seen.append(run)
-                    subscription = run.events(stderr=True)
-                    watch.look("ready", run, subscription)
-                    async for event in subscription:
-                        seen.append(event)
-                    outcome = await run.result()
-                    watch.look("settled", run, subscription)
-            except SubagentError as error:
-                outcome = error
-            watch.look("ended", subagents, provider, request, outcome, seen)
-    if isinstance(outcome, BaseException):
-        for text in texts_of_exception(outcome):
-            watch.note("exception", text)
-    return outcome
-
-
-def first_line(outcome: SubagentResult | SubagentError) -> str | None:
-    text = outcome.diagnostic if isinstance(outcome, SubagentResult) else str(outcome)
-    return None if text is None else text.splitlines()[0]
 
 
 @pytest.mark.parametrize("row", one_of_each(START_ROWS), ids=lambda row: row.name)
-async def test_a_failed_start_keeps_every_secret(row: Row, watch: Watch) -> None:
+async def test_a_failed_start_keeps_every_secret(row: Row, watch: AcpWatch) -> None:
     outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
     assert isinstance(outcome, SubagentStartError)
     assert first_line(outcome) == row.expected
 
 
 @pytest.mark.parametrize("row", one_of_each(TURN_ROWS), ids=lambda row: row.name)
-async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: Watch) -> None:
+async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: AcpWatch) -> None:
     outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
     assert isinstance(outcome, SubagentResult)
     assert outcome.stop_reason == row.stop_reason
@@ -149,7 +79,7 @@ async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: Watch)
 
 
 @pytest.mark.parametrize("how", ["abort", "cancel", "handler raises", "handler answers wrongly"])
-async def test_what_the_host_does_in_a_turn_keeps_every_secret(how: str, watch: Watch) -> None:
+async def test_what_the_host_does_in_a_turn_keeps_every_secret(how: str, watch: AcpWatch) -> None:
     abort, runs = trio.Event(), list[SubagentRun]()
 
     async def handler(request: PermissionRequest) -> object:
@@ -176,7 +106,7 @@ async def test_what_the_host_does_in_a_turn_keeps_every_secret(how: str, watch: 
     assert len(result.permissions) == 1
 
 
-async def test_callbacks_of_the_host_that_raise_keep_every_secret(watch: Watch) -> None:
+async def test_callbacks_of_the_host_that_raise_keep_every_secret(watch: AcpWatch) -> None:
     def raise_secret(_: object) -> None:
         raise RuntimeError(secret("callback"))
 
@@ -190,7 +120,7 @@ async def test_callbacks_of_the_host_that_raise_keep_every_secret(watch: Watch) 
 
 
 async def test_an_exception_of_our_own_that_quotes_a_secret_keeps_it(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: AcpWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def model_validate(value: object) -> object:
         raise RuntimeError(f"cannot read {value}")
@@ -202,7 +132,7 @@ async def test_an_exception_of_our_own_that_quotes_a_secret_keeps_it(
 
 
 async def test_a_task_of_our_own_that_raises_a_secret_keeps_it(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: AcpWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end_turn(_: AcpConversation) -> None:
         raise RuntimeError(secret("end-of-turn"))
@@ -215,7 +145,7 @@ async def test_a_task_of_our_own_that_raises_a_secret_keeps_it(
 
 @pytest.mark.parametrize("start_fails", [True, False])
 async def test_a_teardown_that_fails_keeps_every_secret(
-    start_fails: bool, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    start_fails: bool, watch: AcpWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = tree.kill
 
@@ -247,7 +177,7 @@ async def test_a_teardown_that_fails_keeps_every_secret(
     ],
 )
 async def test_a_command_that_cannot_be_started_keeps_every_secret(
-    settings: dict[str, Any], watch: Watch
+    settings: dict[str, Any], watch: AcpWatch
 ) -> None:
     config: dict[str, Any] = {"name": "fake", "command": str(watch.command), "cwd": str(watch.cwd)}
     outcome = await conduct(watch, AcpProvider(AcpConfig(**{**config, **settings})))
@@ -255,7 +185,7 @@ async def test_a_command_that_cannot_be_started_keeps_every_secret(
     assert "stage: process; category: process-start" in str(outcome)
 
 
-async def test_a_directory_that_cannot_be_used_keeps_its_name(watch: Watch) -> None:
+async def test_a_directory_that_cannot_be_used_keeps_its_name(watch: AcpWatch) -> None:
     watch.cwd.rmdir()
     config = AcpConfig(name="fake", command=str(watch.command))
     outcome = await conduct(watch, AcpProvider(config))
@@ -266,7 +196,7 @@ async def test_a_directory_that_cannot_be_used_keeps_its_name(watch: Watch) -> N
     watch.look("refused", caught.value)
 
 
-async def test_the_secrets_are_where_they_belong(watch: Watch) -> None:
+async def test_the_secrets_are_where_they_belong(watch: AcpWatch) -> None:
     turn = [{"error": {"code": -32603, "message": ""}}]
     events = list[object]()
     with trio.fail_after(30):
@@ -296,7 +226,7 @@ async def test_the_secrets_are_where_they_belong(watch: Watch) -> None:
     assert leaks(watch.stage.logs[0][0].read_text()) >= {"prompt", "cwd"}
 
 
-async def test_the_look_reaches_the_objects_that_matter(watch: Watch) -> None:
+async def test_the_look_reaches_the_objects_that_matter(watch: AcpWatch) -> None:
     await conduct(watch, watch.provider(poisoned({"turns": [[{"exit": 1}]]})))
     names = {kind.__name__ for kind in watch.looked_at}
     assert names >= {
