@@ -81,14 +81,19 @@ class Launch:
                 await running.close()
 
     def alive(self) -> list[str]:
-        """The processes alive that carry the mark, by their command lines; this one does not carry it."""
+        """The command lines of the processes alive that carry the mark; this one does not carry it."""
+        return list(self.processes().values())
+
+    def processes(self) -> dict[int, str]:
+        """The same by their numbers."""
         mark = f"{MARK_VARIABLE}={self.mark}".encode()
-        found = []
+        found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 # A zombie has no environment any more.
                 if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found[int(folder.name)] = line
             except OSError:  # it is gone, or it is nobody's business of ours
                 continue
         return found
