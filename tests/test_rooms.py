@@ -44,6 +44,7 @@ ORDER = {
     ],
     "supervised": [
         "ending",
+        "claims",
         "advice",
         "reading",
         "verdicts",

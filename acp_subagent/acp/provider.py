@@ -28,6 +28,7 @@ from acp_subagent.seam.request import (
 )
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.chain import Chain
+from acp_subagent.supervised.claims import SessionClaims
 from acp_subagent.supervised.conversation import Outcome
 from acp_subagent.supervised.preparation import (
     chain_settings,
@@ -58,6 +59,7 @@ class AcpProvider:
         """Raises `ConfigurationError` when the configuration cannot be used on this machine."""
         config.check()
         self.config = config
+        self._claims = SessionClaims()
 
     def __repr__(self) -> str:
         return "<AcpProvider>"
@@ -84,9 +86,11 @@ class AcpProvider:
         launch = self._checked_launch(cwd, request.session, conversation, context)
 
         def next_turn(blocks: tuple[ContentBlock, ...], abort: trio.Event | None) -> Turn:
-            return Turn(conversation, blocks, self._turn_settings(limits), abort=abort)
+            turn = Turn(conversation, blocks, self._turn_settings(limits), abort=abort)
+            self._claim(conversation.session, turn, continued=conversation.session == request.session)
+            return turn
 
-        turn = next_turn(request.blocks, request.abort)
+        turn = Turn(conversation, request.blocks, self._turn_settings(limits), abort=request.abort)
         chain = Chain(
             launch=launch,
             conversation=conversation,
@@ -95,7 +99,13 @@ class AcpProvider:
             settings=self._chain_settings(limits, ends_at),
         )
         run = ResumableRun(chain, turn, owner=True, next_turn=next_turn, announce=context.announce)
-        await chain.start()
+        self._claims.claim(request.session, continued=True)
+        try:
+            await chain.start()
+        finally:
+            self._claims.release(request.session)
+        # No checkpoint since the run got ready: nobody came in between.
+        self._claim(conversation.session, turn, continued=False)
         return run
 
     async def list_sessions(self, parent: Parent, context: StartContext) -> tuple[SessionInfo, ...]:
@@ -129,6 +139,11 @@ class AcpProvider:
             settings=self._chain_settings(limits, ends_at),
         )
         await chain.do_errand()
+
+    def _claim(self, session: SessionRef | None, turn: Turn, *, continued: bool) -> None:
+        """Let `turn` be the one that the session has until it settles."""
+        self._claims.claim(session, continued=continued)
+        turn.when_settled(lambda _: self._claims.release(session))
 
     # -- resolution: nothing is spawned here
 

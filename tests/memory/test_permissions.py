@@ -44,7 +44,7 @@ async def asked(
         (None, DENIED),
         (True, DENIED),
         ("not offered", DENIED),
-        (object(), DENIED),
+        ({"wish": "allow"}, DENIED),
     ],
     ids=str,
 )

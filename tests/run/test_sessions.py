@@ -19,6 +19,7 @@ from acp_subagent import (
     SupportsStoredSessions,
     TextChunk,
     ToolCallChanged,
+    TurnInProgressError,
     UnknownProviderError,
     UnsupportedCapabilityError,
 )
@@ -161,6 +162,37 @@ async def test_a_continued_session_can_be_resumed_and_continued_again(stage: Sta
 
 def entry(stage: Stage, name: str, **more: Any) -> dict[str, Any]:
     return {"sessionId": name, "cwd": str(stage.folder), **more}
+
+
+async def test_a_session_has_one_turn_at_a_time_whichever_child_it_runs_in(stage: Stage) -> None:
+    scenario = {"capabilities": RESUMES, "turns": [[{"text": "x"}, {"wait_cancel": True}], [{"text": "y"}]]}
+    async with stage.service(scenario) as subagents:
+        async with await subagents.start("fake", stage.request(session=ref(stage))) as run:
+            with pytest.raises(TurnInProgressError):
+                await subagents.start("fake", stage.request(session=ref(stage)))
+            assert sent(stage).count("initialize") == 1  # one log of both: nobody else was spawned
+            async for event in run.events():
+                if isinstance(event, TextChunk):
+                    run.cancel()
+            await run.result()
+            stage.logs.clear()  # from here on two children write to one log
+            async with await subagents.start("fake", stage.request(session=ref(stage))) as second:
+                assert isinstance(run, SupportsResume)
+                with pytest.raises(TurnInProgressError):
+                    await run.resume("and I?")
+                second.cancel()
+                await second.result()
+                async with await run.resume("now") as third:
+                    assert (await third.result()).text == "y"
+
+
+async def test_a_failed_start_gives_its_session_back(stage: Stage) -> None:
+    scenario = {"capabilities": RESUMES, "session_resume": {"error": {"code": -32603, "message": "no"}}}
+    async with stage.service(scenario) as subagents:
+        for _ in range(2):
+            with pytest.raises(SubagentStartError):
+                await subagents.start("fake", stage.request(session=ref(stage)))
+    stage.logs.clear()  # two conversations in one log
 
 
 async def test_the_kept_sessions_are_listed_page_by_page(stage: Stage) -> None:
