@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tracemalloc
@@ -95,6 +96,7 @@ async def test_a_late_turn_of_a_session_costs_as_many_calls_as_an_early_one_and_
                             async with await run.resume("go") as follow_up:
                                 await follow_up.result()
                     calls_of.append(calls.count)
+                    gc.collect()
                     kept.append(tracemalloc.get_traced_memory()[0])
             finally:
                 tracemalloc.stop()
