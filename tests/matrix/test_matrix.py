@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.kill_the_host import demonstrate
 from tests.matrix.cells import covering_array, full_product, pairs
 from tests.matrix.run import play_all
 
@@ -22,3 +23,11 @@ async def test_every_pair_of_values_ends_with_nobody_left(tmp_path: Path) -> Non
     with trio.fail_after(280):
         failures = await play_all(covering_array(), tmp_path, at_once=4)
     assert failures == []
+
+
+async def test_the_demonstration_of_a_killed_host_ends_with_nobody_alive(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with trio.fail_after(100):
+        assert await demonstrate() == 0
+    assert capsys.readouterr().out.endswith(" s later 0 of them live\n")
