@@ -22,7 +22,16 @@ from acp_subagent import (
     open_job_table,
 )
 from tests.conftest import children
-from tests.delegate.texts import ARGUMENTS, ROWS, SNAPSHOT, texts_of
+from tests.delegate.texts import (
+    ACP_FAULTS,
+    ACP_SNAPSHOT,
+    ARGUMENTS,
+    DSH_FAULTS,
+    DSH_SNAPSHOT,
+    acp_texts,
+    dsh_texts,
+)
+from tests.dsh.stage import DshStage
 from tests.run.stage import Stage
 
 IN_BACKGROUND = {**ARGUMENTS, "run_in_background": True}
@@ -30,18 +39,32 @@ JOB = {"job_id": "job-1"}
 NO_WATCHDOG = {"reaper": False}  # it would be a child, too
 
 
-@pytest.mark.parametrize("name", ROWS)
-async def test_a_failed_call_and_a_failed_job_say_exactly_this(name: str, stage: Stage) -> None:
-    assert await texts_of(ROWS[name], stage) == json.loads(SNAPSHOT.read_text())[name]
+@pytest.mark.parametrize("fault", ACP_FAULTS)
+async def test_a_failed_call_and_a_failed_job_say_exactly_this(fault: str, stage: Stage) -> None:
+    assert await acp_texts(fault, stage) == json.loads(ACP_SNAPSHOT.read_text())[fault]
 
 
-def test_the_snapshot_has_the_texts_of_every_fault_and_no_other() -> None:
-    assert list(json.loads(SNAPSHOT.read_text())) == list(ROWS)
+@pytest.mark.parametrize("fault", DSH_FAULTS)
+async def test_a_failed_call_and_a_failed_job_of_a_dsh_runtime_say_exactly_this(
+    fault: str, dsh_stage: DshStage
+) -> None:
+    assert await dsh_texts(fault, dsh_stage) == json.loads(DSH_SNAPSHOT.read_text())[fault]
 
 
-def test_no_text_of_the_snapshot_shows_what_an_agent_said_but_as_output() -> None:
-    for texts in json.loads(SNAPSHOT.read_text()).values():
-        for text in filter(None, texts.values()):
+SNAPSHOTS = [(ACP_SNAPSHOT, list(ACP_FAULTS)), (DSH_SNAPSHOT, list(DSH_FAULTS))]
+
+
+@pytest.mark.parametrize(("snapshot", "faults"), SNAPSHOTS, ids=["acp", "dsh"])
+def test_a_snapshot_has_the_texts_of_every_fault_and_no_other(snapshot: Path, faults: list[str]) -> None:
+    assert list(json.loads(snapshot.read_text())) == faults
+
+
+@pytest.mark.parametrize(("snapshot", "faults"), SNAPSHOTS, ids=["acp", "dsh"])
+def test_no_text_of_a_snapshot_shows_what_an_agent_said_but_as_output(
+    snapshot: Path, faults: list[str]
+) -> None:
+    for fault in faults:
+        for text in filter(None, json.loads(snapshot.read_text())[fault].values()):
             told = text.split("\nPartial output before the run ended:\n")[0]
             assert "CANARY" not in told
             assert re.fullmatch(r"[ -~\n]*", told)

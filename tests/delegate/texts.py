@@ -1,6 +1,6 @@
-"""What the tool and a job say of a failed run, for every fault that the failure tests provoke.
+"""What the tool and a job say of a failed run, for every fault that the failure tests of a provider provoke.
 
-Run as a program it writes the snapshot that the tests compare with: `python -m tests.delegate.texts`. Read
+Run as a program it writes the snapshots that the tests compare with: `python -m tests.delegate.texts`. Read
 the difference before committing it.
 """
 
@@ -9,35 +9,78 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import trio
 
-from acp_subagent import JobOutputTool, JobStatus, Parent, SubagentTool, ToolResult, open_job_table
-from tests.run.rows import START_ROWS, TURN_ROWS, Row
-from tests.run.stage import Stage
+from acp_subagent import (
+    JobOutputTool,
+    JobStatus,
+    Parent,
+    SubagentProvider,
+    SubagentTool,
+    ToolResult,
+    open_job_table,
+    open_subagents,
+)
+from tests.dsh import rows as dsh_rows
+from tests.dsh.stage import DshStage
+from tests.run import rows as acp_rows
+from tests.run.stage import BOUND_SECONDS, Stage
 
-SNAPSHOT = Path(__file__).with_name("acp_texts.json")
-ROWS = {
-    f"{kind}: {row.name}": row for kind, rows in (("start", START_ROWS), ("turn", TURN_ROWS)) for row in rows
-}
+
+class Named(Protocol):
+    """A row of the failure tests."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=Named)
+
+
+def faults(start: Iterable[_Row], turn: Iterable[_Row]) -> Mapping[str, _Row]:
+    """The rows of a provider by a name that is their own."""
+    return {f"{kind}: {row.name}": row for kind, rows in (("start", start), ("turn", turn)) for row in rows}
+
+
+ACP_SNAPSHOT = Path(__file__).with_name("acp_texts.json")
+ACP_FAULTS = faults(acp_rows.START_ROWS, acp_rows.TURN_ROWS)
+DSH_SNAPSHOT = Path(__file__).with_name("dsh_texts.json")
+DSH_FAULTS = faults(dsh_rows.START_ROWS, dsh_rows.TURN_ROWS)
 
 ARGUMENTS = {"description": "a task", "prompt": "do it"}
 
 
-async def texts_of(row: Row, stage: Stage) -> dict[str, Any]:
-    """Delegate to an agent with this fault, waiting for one and with one in the background, at once."""
-    parent = Parent(cwd=str(stage.folder))
+async def acp_texts(fault: str, stage: Stage) -> dict[str, Any]:
+    """The texts of an ACP agent with this fault."""
+    row = ACP_FAULTS[fault]
+    return await _texts(
+        lambda name: stage.provider(row.scenario, faulty=True, name=name, **row.settings), stage.folder
+    )
+
+
+async def dsh_texts(fault: str, stage: DshStage) -> dict[str, Any]:
+    """The texts of a DSH runtime with this fault."""
+    row = DSH_FAULTS[fault]
+    return await _texts(lambda name: stage.provider(row.script, name=name, **row.settings), stage.folder)
+
+
+async def _texts(provider: Callable[[str], SubagentProvider], folder: Path) -> dict[str, Any]:
+    """Delegate to an agent, waiting for one and with one in the background, at once."""
+    parent = Parent(cwd=str(folder))
     told: list[ToolResult] = []
-    async with stage.service() as subagents, open_job_table() as jobs:
-        for name in ("foreground", "background"):
-            subagents.register(stage.provider(row.scenario, faulty=True, name=name, **row.settings))
-        background = SubagentTool(subagents, "background", jobs=jobs)
-        await background.call({**ARGUMENTS, "run_in_background": True}, parent)
-        told.append(await SubagentTool(subagents, "foreground").call(ARGUMENTS, parent))
-        job = await jobs.wait("job-1")
-        told.append(await JobOutputTool(jobs).call({"job_id": "job-1"}))
+    with trio.fail_after(BOUND_SECONDS):
+        async with open_subagents() as subagents, open_job_table() as jobs:
+            for name in ("foreground", "background"):
+                subagents.register(provider(name))
+            background = SubagentTool(subagents, "background", jobs=jobs)
+            await background.call({**ARGUMENTS, "run_in_background": True}, parent)
+            told.append(await SubagentTool(subagents, "foreground").call(ARGUMENTS, parent))
+            job = await jobs.wait("job-1")
+            told.append(await JobOutputTool(jobs).call({"job_id": "job-1"}))
     assert job is not None
     assert [one.is_error for one in told] == [job.status is not JobStatus.COMPLETED] * 2
     return {
@@ -53,11 +96,15 @@ def _shortened(text: str) -> str:
 
 
 async def _write() -> None:
-    written = {}
-    for name, row in ROWS.items():
+    acp, dsh = {}, {}
+    for fault in ACP_FAULTS:
         with tempfile.TemporaryDirectory() as folder:
-            written[name] = await texts_of(row, Stage(Path(folder)))
-    await trio.Path(SNAPSHOT).write_text(json.dumps(written, indent=1) + "\n")
+            acp[fault] = await acp_texts(fault, Stage(Path(folder)))
+    for fault in DSH_FAULTS:
+        with tempfile.TemporaryDirectory() as folder:
+            dsh[fault] = await dsh_texts(fault, DshStage(Path(folder)))
+    await trio.Path(ACP_SNAPSHOT).write_text(json.dumps(acp, indent=1) + "\n")
+    await trio.Path(DSH_SNAPSHOT).write_text(json.dumps(dsh, indent=1) + "\n")
 
 
 if __name__ == "__main__":
