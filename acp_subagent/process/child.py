@@ -195,6 +195,7 @@ class Child:
         if not self.exited.is_set():
             _uncollected.append(self._process)
 
+    @trio.lowlevel.enable_ki_protection
     async def _drain_stderr(self) -> None:
         with self._drain, suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while data := await self._stderr.receive_some(_READ_BYTES):
@@ -209,6 +210,7 @@ class Child:
             except Exception:  # noqa: BLE001  (an observer that fails must not stop the drain; it is not asked again)
                 self._on_stderr = None
 
+    @trio.lowlevel.enable_ki_protection
     async def _watch_exit(self) -> None:
         interval = _FIRST_WALK_SECONDS
         walk_at = trio.current_time() + interval

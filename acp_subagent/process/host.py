@@ -71,13 +71,13 @@ class ProcessHost:
         element = f"/{self._service_id}.{self._launches}"
         process = await _open(spec, os.environ.get(COOKIE, "") + element)
         # No checkpoint from here to where somebody owns the child.
-        tree = Tree(
-            self._census,
-            element=element + "/",
-            birth=birth,
-            leader=self._leader(process.pid, birth),
-        )
-        child = Child(process, spec, tree, self._scans, on_stderr)
+        try:
+            leader = self._leader(process.pid, birth)
+            tree = Tree(self._census, element=element + "/", birth=birth, leader=leader)
+            child = Child(process, spec, tree, self._scans, on_stderr)
+        except BaseException:
+            await _give_up(process)
+            raise
         try:
             child.start_tasks(nursery)
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -121,6 +121,16 @@ async def _open(spec: LaunchSpec, cookie: str) -> trio.Process:
         failure = SpawnError("", cause=error)
     # Raised out here, so that it carries no foreign exception, whose text may quote arguments.
     raise failure
+
+
+async def _give_up(process: trio.Process) -> None:
+    """End a process that nobody can own, for an error of our own."""
+    with trio.CancelScope(shield=True):
+        process.kill()
+        await process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert isinstance(stream, trio.lowlevel.FdStream)
+        stream.close()
 
 
 async def _end_at_once(child: Child) -> None:

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
+from typing import TypeVar
 
 import trio
 
@@ -36,6 +37,8 @@ from acp_subagent.seam.run import (
 )
 
 _log = logging.getLogger("acp_subagent.seam")
+
+Told = TypeVar("Told")
 
 
 class Registration:
@@ -75,6 +78,7 @@ class SubagentService:
         self._hurry = trio.Event()
         self._closing = trio.Event()
         self._ended = trio.Event()
+        self._leaving: BaseException | None = None  # what a callback of the host raised to leave the program
 
     # -- the registry
 
@@ -113,18 +117,25 @@ class SubagentService:
 
     def _emit(self, event: LifecycleEvent) -> None:
         for observer in list(self._observers):
-            try:
-                observer(event)
-            except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
-                _log.warning("an observer raised %s", type(exc).__name__)
+            self._tell("an observer", observer, event)
 
     def _report(self, failure: Failure) -> None:
         _log.info("%s", failure.diagnostic.replace("\n", " "))
         if self._on_failure is not None:
-            try:
-                self._on_failure(failure)
-            except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
-                _log.warning("on_failure raised %s", type(exc).__name__)
+            self._tell("on_failure", self._on_failure, failure)
+
+    def _tell(self, whom: str, callback: Callable[[Told], None], what: Told) -> None:
+        """Call a callback of the host; what it raises must not harm a run.
+
+        One that wants to leave the program ends the block of the service, in order.
+        """
+        try:
+            callback(what)
+        except Exception as exc:  # noqa: BLE001  contained, see above
+            _log.warning("%s raised %s", whom, type(exc).__name__)
+        except BaseException as exc:  # noqa: BLE001  raised again where the block ends
+            self._leaving = self._leaving or exc
+            self._nursery.cancel_scope.cancel()
 
     def _announce(self, provider: SubagentProvider, run: SubagentRun) -> None:
         local = bool(getattr(provider, "local", False))
@@ -231,11 +242,13 @@ class SubagentService:
             shared=self._shared,
         )
 
+    @trio.lowlevel.enable_ki_protection
     def _close(self) -> None:
         """Nothing starts any more, and every run comes to its end; the nursery waits for them."""
         self._closing.set()
         self._nursery.cancel_scope.cancel()
 
+    @trio.lowlevel.enable_ki_protection
     async def _heed_cancellation(self) -> None:
         """Beside the nursery of the runs: a cancellation from outside begins the time left to hurry."""
         with suppress(trio.Cancelled):
@@ -247,6 +260,7 @@ class SubagentService:
                 return
             self._hurry.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _release(self) -> None:
         with trio.CancelScope(shield=True):
             await self._shared.aclose()
@@ -294,10 +308,12 @@ async def open_subagents(
                 except BaseException as exc:  # noqa: BLE001  raised again below, outside the nurseries
                     error = exc
                 service._close()
+            error = service._leaving or error
             service._ended.set()
             beside.cancel_scope.cancel()
-    except BaseExceptionGroup as group:  # a task of a provider raised, which none may
-        error = error or _plain(group)
+    except BaseExceptionGroup as group:  # a task of a provider raised, which only a handler of the host may
+        # The body was cancelled for that, unless it had raised before.
+        error = _plain(group) if error is None or isinstance(error, trio.Cancelled) else error
     finally:
         await service._release()
     if error is not None:

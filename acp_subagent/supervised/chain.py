@@ -20,7 +20,7 @@ from acp_subagent.errors import ServiceClosedError, SubagentAbortedError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.events import StageChanged
-from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
+from acp_subagent.seam.result import Failure
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome
 from acp_subagent.supervised.ending import End, Intent
@@ -28,9 +28,9 @@ from acp_subagent.supervised.hurry import Hurry
 from acp_subagent.supervised.ladder import NOTHING_ENDED, Ladder
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.opening import Opening
-from acp_subagent.supervised.reporting import bare_result, describe, start_error
+from acp_subagent.supervised.reporting import bare_result, barest_result, describe, start_error
 from acp_subagent.supervised.settings import ChainSettings
-from acp_subagent.supervised.tasks import Tasks, outlast
+from acp_subagent.supervised.tasks import Tasks, outlast, plain
 from acp_subagent.supervised.turn import Turn
 from acp_subagent.supervised.verdicts import Verdict
 
@@ -104,12 +104,14 @@ class Chain:
         """Whether another prompt can be sent, now or when the present turn has settled."""
         return self._published and not (self._failed or self._ladder_wanted.is_set())
 
+    @trio.lowlevel.enable_ki_protection
     def cancel(self, turn: Turn) -> None:
         """End `turn` by our own intent; a start that is still under way ends with it."""
         turn.cancel()
         if not self._published:
             self._opening.cancel()
 
+    @trio.lowlevel.enable_ki_protection
     async def dispose(self) -> TeardownReport:
         """End the child, and the turn that is under way; the same report or error for every caller.
 
@@ -123,6 +125,7 @@ class Chain:
             raise self._ladder.error.with_traceback(None)
         return self._ladder.report or NOTHING_ENDED
 
+    @trio.lowlevel.enable_ki_protection
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
         self._begin(turn)
@@ -132,14 +135,18 @@ class Chain:
 
     @trio.lowlevel.enable_ki_protection
     async def _serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        crash: BaseException | None = None
         async with trio.open_nursery() as outside:
             outside.start_soon(self._heed_cancellation)
             with trio.CancelScope(shield=True):
                 try:
                     await self._live(task_status)
-                except Exception as exc:  # noqa: BLE001  nobody lets one get here; if so, nobody else is harmed
-                    await self._collapse(exc)
+                except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
+                    crash = plain(exc)
+                    await self._collapse(crash)
             outside.cancel_scope.cancel()
+        if crash is not None and not isinstance(crash, Exception):
+            raise crash
         if not self._published:
             task_status.started()
 
@@ -180,16 +187,21 @@ class Chain:
 
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
-        turn.feed.put(StageChanged(self.conversation.stage))
-        turn.begin()
+        try:
+            turn.feed.put(StageChanged(self.conversation.stage))
+            turn.begin()
+        except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
+            turn.concluded.set()
+            self._come_down(exc)
+            return
         if self._hurry.begun.is_set():
             turn.hurry()
         self._tasks.spawn(lambda: self._serve_turn(turn))
 
     async def _serve_turn(self, turn: Turn) -> None:
-        # Whoever subscribed before the first checkpoint has done so by now.
-        turn.feed.flush(self._line.connection.received_bytes)
         try:
+            # Whoever subscribed before the first checkpoint has done so by now.
+            turn.feed.flush(self._line.connection.received_bytes)
             outcome = await turn.converse(self._line)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
             outcome = Outcome(end=End.UNEXPECTED, cause=exc, intent=turn.intent, deadline=turn.deadline)
@@ -248,6 +260,7 @@ class Chain:
 
     # -- what goes on beside it
 
+    @trio.lowlevel.enable_ki_protection
     async def _heed_cancellation(self) -> None:
         """The one task outside the shield: turns a cancellation into our own intent."""
         with suppress(trio.Cancelled):  # whoever was cancelled meets it again; no nursery has to carry it
@@ -291,13 +304,7 @@ class Chain:
 
     def _describe(self, verdict: Verdict, outcome: Outcome, *, dispatched: bool) -> Failure | None:
         """The failure record, told to the host; None when nothing failed."""
-        failure = describe(
-            self.conversation,
-            verdict,
-            outcome,
-            line=self._line,
-            dispatched=dispatched,
-        )
+        failure = describe(self.conversation, verdict, outcome, line=self._line, dispatched=dispatched)
         if failure is not None:
             self._context.report(failure)
         return failure
@@ -317,34 +324,26 @@ class Chain:
             raise ServiceClosedError("The block of open_subagents() was left before the subagent was ready.")
         raise SubagentAbortedError
 
-    def _come_down(self, crash: Exception) -> None:
+    def _come_down(self, crash: BaseException) -> None:
         """A bug of ours has ended a task: the start or the turn that is under way ends with it."""
         self._opening.crash(crash)
         outcome = Outcome(end=End.UNEXPECTED, cause=crash)
         self.turn.answered(outcome)
         if self.turn.concluded.is_set() and not self.turn.settled.is_set():
-            self._settle_bare(outcome)
+            dispatched = self.turn.dispatched
+            self.turn.settle(barest_result(self.conversation, outcome, self._describe, dispatched=dispatched))
         self._fail()
         self._ladder_wanted.set()
 
-    async def _collapse(self, crash: Exception) -> None:
+    async def _collapse(self, crash: BaseException) -> None:
         """Our nursery has broken down: end what it held, and let nobody wait for ever."""
-        _log.error("the tasks of a run broke down: %s", type(crash).__name__)
         self.turn.concluded.set()
-        self._come_down(crash)
         self._hurry.begun.set()
-        await self._ladder.climb(self._hurry.begun)
+        try:
+            self._come_down(crash)
+            _log.error("the tasks of a run broke down: %s", type(crash).__name__)
+        finally:
+            await self._ladder.climb(self._hurry.begun)
         self._line.close()
         self._opening.give_place_back()
         self._disposed.set()
-
-    def _settle_bare(self, outcome: Outcome) -> None:
-        """Settle the turn without what it brought: gathering that is what may have failed."""
-        result = SubagentResult(stop_reason=SubagentStopReason.ERROR)
-        try:
-            verdict = self.conversation.classify(outcome)
-            failure = self._describe(verdict, outcome, dispatched=self.turn.dispatched)
-            result = replace(result, diagnostic=verdict.diagnostic, failure=failure)
-        except Exception as exc:  # noqa: BLE001  then there is nothing more to say
-            _log.error("the end of a run cannot be told: %s", type(exc).__name__)
-        self.turn.settle(result)

@@ -40,7 +40,7 @@ class Opening:
         self._context = context
         self._scope = trio.CancelScope(deadline=ends_at)
         self._timed_until = 0.0
-        self._crash: Exception | None = None
+        self._crash: BaseException | None = None
         self.refusal: UnsupportedCapabilityError | None = None  #: the agent does not take such a prompt
         self.timings = Timings()
 
@@ -48,7 +48,7 @@ class Opening:
         """End it now; does nothing once it has come to its end."""
         self._scope.cancel()
 
-    def crash(self, crash: Exception) -> None:
+    def crash(self, crash: BaseException) -> None:
         """A task of ours has failed: end it as unexpected."""
         self._crash = self._crash or crash
         self._scope.cancel()

@@ -7,6 +7,7 @@ classifier's.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from acp_subagent.errors import SubagentStartError, SubagentTeardownError
@@ -14,7 +15,7 @@ from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.diagnostic import join_lines
 from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import Counters, Failure, SubagentResult, Timings
+from acp_subagent.seam.result import Counters, Failure, SubagentResult, SubagentStopReason, Timings
 from acp_subagent.supervised.conversation import Conversation, Outcome
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.line import Line
@@ -80,6 +81,24 @@ def bare_result(
         teardown=report,
         exit_status=None if report is None else report.exit_status,
     )
+
+
+def barest_result(
+    conversation: Conversation,
+    outcome: Outcome,
+    describe: Callable[..., Failure | None],
+    *,
+    dispatched: bool,
+) -> SubagentResult:
+    """The result of a turn where gathering what it brought may be what failed. Raises nothing."""
+    result = SubagentResult(stop_reason=SubagentStopReason.ERROR)
+    try:
+        verdict = conversation.classify(outcome)
+        failure = describe(verdict, outcome, dispatched=dispatched)
+        return replace(result, diagnostic=verdict.diagnostic, failure=failure)
+    except Exception as exc:  # noqa: BLE001  then there is nothing more to say
+        _log.error("the end of a run cannot be told: %s", type(exc).__name__)
+    return result
 
 
 def with_wire(counters: Counters, wire: WireCounters) -> Counters:

@@ -62,3 +62,10 @@ async def outlast(event: trio.Event, *, when_cancelled: Callable[[], None]) -> N
     when_cancelled()
     with trio.CancelScope(shield=True):
         await event.wait()
+
+
+def plain(error: BaseException) -> BaseException:
+    """What is in a group of exceptions, when it is alone in it."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

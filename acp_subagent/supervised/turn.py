@@ -132,9 +132,9 @@ class Turn:
         """The result is final: wake everybody who waits for it."""
         if self.result is None:
             self.result = result
-            self.feed.close()
+            self.settled.set()  # first: whatever else goes wrong, nobody waits for ever
             self._abort_scope.cancel()
-            self.settled.set()
+            self.feed.close()
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:
                 try:

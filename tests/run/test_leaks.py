@@ -77,12 +77,9 @@ async def many_runs(subagents: SubagentService, names: list[str], stage: Stage) 
 
 
 @pytest.mark.timeout(300)
-async def test_five_hundred_runs_leave_the_books_as_they_were(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tests.run.stage.BOUND_SECONDS", 280.0)
+async def test_five_hundred_runs_leave_the_books_as_they_were(stage: Stage) -> None:
     chance = random.Random(7)
-    async with stage.service() as subagents:
+    async with stage.service(bound_seconds=280.0) as subagents:
         for name, scenario in SCENARIOS.items():
             missing = {"command": str(stage.folder / "missing")} if name == "is not there" else {}
             subagents.register(stage.provider(scenario, faulty=True, name=name, **missing))

@@ -1,0 +1,190 @@
+"""What interrupts us from inside: Ctrl-C in the middle of our own code, a callback that leaves, bugs of ours.
+
+Whatever it is, it comes out plain, in time, and nothing is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from acp_subagent import (
+    Failure,
+    Parent,
+    RunEnded,
+    RunStarted,
+    SessionEndedError,
+    SubagentRequest,
+    SubagentRun,
+    SubagentStartError,
+    SupportsResume,
+    open_subagents,
+)
+from acp_subagent.acp.conversation import AcpConversation
+from acp_subagent.process.child import Child
+from acp_subagent.process.tree import Tree
+from acp_subagent.seam.feed import EventFeed
+from acp_subagent.supervised.turn import Turn
+from tests.run.stage import BOUND_SECONDS, Stage
+
+#: An agent that writes to stderr all the time, so that our drain of it is at work all the time.
+TALKER = {"turns": [[{"stderr": "busy"}, {"text": "Hello."}, {"wait_cancel": {}}]]}
+UNKNOWN = "category: unknown"
+
+
+def children() -> set[int]:
+    """Our own children, zombies too."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return set(map(int, file.read().split()))
+
+
+def once(real: Callable[..., Any], strike: Callable[[], None], *, at: int = 1) -> Callable[..., Any]:
+    """`real`, but its call number `at` strikes first."""
+    calls = 0
+
+    def replacement(*args: Any, **keywords: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            strike()
+        return real(*args, **keywords)
+
+    return replacement
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def fail() -> None:
+    raise RuntimeError("a bug")
+
+
+async def delegate(stage: Stage, scenario: Any, **settings: Any) -> None:
+    """Start a run and read its events until it settles."""
+    with trio.fail_after(BOUND_SECONDS):
+        async with open_subagents() as subagents:
+            subagents.register(stage.provider(scenario, faulty=True, **settings))
+            async with await subagents.start("fake", stage.request()) as run:
+                async for _ in run.events(stderr=True):
+                    pass
+                await run.result()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Child, "_take_stderr"),
+        (Child, "see_exit"),
+        (Turn, "poke"),
+        (Turn, "settle"),
+        (EventFeed, "flush"),
+        (EventFeed, "lift"),
+        (AcpConversation, "cancel_turn"),
+        (Tree, "look"),
+    ],
+)
+def test_an_interrupt_from_the_keyboard_comes_out_plain_wherever_it_comes_and_leaves_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    before = children()
+    monkeypatch.setattr(owner, name, once(getattr(owner, name), interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(partial(delegate, stage, TALKER, turn_timeout_seconds=0.5))
+    assert children() == before
+
+
+def leave(*_: object) -> None:
+    raise SystemExit(7)
+
+
+async def leave_in_a_task(*_: object) -> None:
+    raise SystemExit(7)
+
+
+async def use_a_host_that_leaves(stage: Stage, scenario: str, where: type) -> None:
+    def heed(event: object) -> None:
+        if isinstance(event, where):
+            leave()
+
+    with trio.fail_after(BOUND_SECONDS):
+        async with open_subagents(on_failure=heed) as subagents:
+            subagents.observe(heed)
+            handler = leave_in_a_task if where is SubagentRun else None
+            settings = {"permission": "ask", "permission_handler": handler} if handler else {}
+            subagents.register(stage.provider(scenario, faulty=True, **settings))
+            await subagents.run("fake", stage.request())
+            await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    ("where", "scenario"),
+    [
+        (Failure, "session-exit"),
+        (Failure, "end-exit"),
+        (RunStarted, "echo"),
+        (RunEnded, "echo"),
+        (SubagentRun, "turn-permission"),
+    ],
+    ids=["failed-start", "failed-turn", "started", "ended", "permission-handler"],
+)
+def test_a_callback_of_the_host_that_leaves_the_program_ends_it_plainly_and_leaves_nothing(
+    stage: Stage, where: type, scenario: str
+) -> None:
+    before = children()
+    with pytest.raises(SystemExit) as left:
+        trio.run(use_a_host_that_leaves, stage, scenario, where)
+    assert left.value.code == 7
+    assert children() == before
+
+
+async def test_a_turn_whose_first_events_cannot_be_handed_out_settles_as_unexpected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stage.service("echo", faulty=True) as subagents:
+        monkeypatch.setattr(EventFeed, "flush", once(EventFeed.flush, fail))
+        result = await subagents.run("fake", stage.request())
+    assert result.stop_reason == "error"
+    assert UNKNOWN in (result.diagnostic or "")
+    assert len(stage.failures) == 1
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_a_turn_that_cannot_begin_settles_as_unexpected_and_the_child_is_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, turn: int
+) -> None:
+    begin = AcpConversation.begin_turn
+    monkeypatch.setattr(AcpConversation, "begin_turn", once(begin, fail, at=turn))
+    async with stage.service("echo", faulty=True) as subagents:
+        run = await subagents.start("fake", stage.request())
+        ended: Any = run
+        if turn == 2:
+            await run.result()
+            assert isinstance(run, SupportsResume)
+            ended = await run.resume("again")
+        result = await ended.result()
+        report = await run.dispose()
+        assert isinstance(run, SupportsResume)
+        with pytest.raises(SessionEndedError):
+            await run.resume("once more")
+    assert result.stop_reason == "error"
+    assert UNKNOWN in (result.diagnostic or "")
+    assert (report.survivors, len(stage.failures)) == (0, 1)
+
+
+@pytest.mark.parametrize("owner", [Tree, Child])
+async def test_a_child_that_nobody_can_own_is_not_left_behind(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, owner: type
+) -> None:
+    before = children()
+    monkeypatch.setattr(owner, "__init__", once(owner.__init__, fail))  # type: ignore[misc]
+    async with stage.service("echo", faulty=True) as subagents:
+        with pytest.raises(SubagentStartError, match=UNKNOWN):
+            await subagents.start("fake", SubagentRequest(prompt="x", parent=Parent(cwd="/")))
+    assert children() == before
