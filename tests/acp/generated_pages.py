@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from acp_subagent.acp.failure_table import ROWS, Row
+from acp_subagent.acp.failure_table import ROWS
 from acp_subagent.acp.session import STAGES, TABLE, Event, State
 from acp_subagent.acp.vocabulary import ADVICE, Category, Reason, Stage
 from acp_subagent.seam.result import SubagentStopReason
 from acp_subagent.supervised.ending import DeadlineName
+from acp_subagent.supervised.verdicts import Row
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,7 +46,7 @@ def words_of(words: type[StrEnum], title: str) -> str:
     return table((title, "meaning"), ((code(word), text) for word, text in meanings(words).items()))
 
 
-def _shown(row: Row) -> str:
+def _shown(row: Row[Any], deadlines: Iterable[str]) -> str:
     """What a row's line shows beside stage and category."""
     shown = []
     if row.shown_stop_reason:
@@ -58,7 +60,7 @@ def _shown(row: Row) -> str:
     if row.shows_reason:
         shown.append("reason")
     if row.shows_deadline:
-        shown.append("reason " + ", ".join(code(name) for name in DeadlineName))
+        shown.append("reason " + ", ".join(code(name) for name in deadlines))
     return "; ".join(shown)
 
 
@@ -76,16 +78,16 @@ def outcomes() -> str:
     return table(("the turn ended with", "stop reason", "diagnostic"), rows)
 
 
-def failures() -> str:
+def failures(table_rows: Iterable[Row[Any]], stages: type[StrEnum], deadlines: Iterable[str]) -> str:
     """Every row that has a failure line, in the order in which they are tried."""
     rows = (
         (
-            "any" if row.stages == tuple(Stage) else ", ".join(code(stage) for stage in row.stages),
+            "any" if row.stages == tuple(stages) else ", ".join(code(stage) for stage in row.stages),
             row.fact,
             code(row.category),
-            _shown(row),
+            _shown(row, deadlines),
         )
-        for row in ROWS
+        for row in table_rows
         if row.category is not None
     )
     return table(("stage", "what happened", "category", "and the line shows"), rows)
@@ -125,7 +127,7 @@ def machine_table() -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "categories": lambda: words_of(Category, "category"),
-    "failures": failures,
+    "failures": lambda: failures(ROWS, Stage, DeadlineName),
     "machine-diagram": machine_diagram,
     "machine-events": lambda: words_of(Event, "event"),
     "machine-states": lambda: words_of(State, "state"),
@@ -144,9 +146,9 @@ def blocks_in(text: str) -> list[str]:
     return [match["name"] for match in _BLOCK.finditer(text)]
 
 
-def regenerated(text: str) -> str:
+def regenerated(text: str, blocks: Mapping[str, Callable[[], str]] = BLOCKS) -> str:
     """The same page with every generated part as the code has it now."""
-    return _BLOCK.sub(lambda match: match[1] + BLOCKS[match["name"]]() + match[3], text)
+    return _BLOCK.sub(lambda match: match[1] + blocks[match["name"]]() + match[3], text)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BOUND_SECONDS = 60.0
 
-#: commands of the documents, each of which is played by the fake
+#: commands of the documents, each of which is played by the fake; `dsh` is by its own
 AGENTS = ("gemini", "claude-agent-acp", "codex-acp", "opencode")
 
 
@@ -33,13 +33,16 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder to work in, and an environment in which the agents of the documents are the fake."""
+    """A folder to work in, and an environment in which the agents of the documents are fakes."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in AGENTS:
         program = programs / name
         program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fake_acp_server\n")
         program.chmod(stat.S_IRWXU)
+    runtime = shlex.join([sys.executable, str(REPOSITORY / "tests" / "dsh" / "fake_runtime.py"), "{}"])
+    (programs / "dsh").write_text(f"#!/bin/sh\nexec {runtime}\n")
+    (programs / "dsh").chmod(stat.S_IRWXU)
     module = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m acp_subagent "$@"\n'
     (programs / "acp-subagent").write_text(module)
     (programs / "acp-subagent").chmod(stat.S_IRWXU)
