@@ -7,8 +7,9 @@ alone tells which message that is, so that what comes before it is kept in mind.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 #: Inbox messages that are kept in mind before the prompt is answered; the earliest are the likeliest.
 MAX_EARLY_RECEIPTS = 1000
@@ -57,10 +58,12 @@ class Activity:
         self._ours = next(found, _Interval())
         self._early.clear()
 
-    def inserted(self, message_ids: Collection[str]) -> None:
+    def inserted(self, message_ids: Iterable[str]) -> None:
         """Messages came into the agent's inbox."""
-        if self._ours is None and message_ids and len(self._early) < MAX_EARLY_RECEIPTS:
-            self._early.append((frozenset(message_ids), _Interval()))
+        room = MAX_EARLY_RECEIPTS - sum(len(ids) for ids, _ in self._early)
+        ids = frozenset(islice(message_ids, max(room, 0)))
+        if self._ours is None and ids:
+            self._early.append((ids, _Interval()))
 
     def turn_ended(self, end: TurnEnd) -> None:
         """A turn ended."""

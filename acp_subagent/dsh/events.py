@@ -16,6 +16,7 @@ from acp_subagent.seam.activity import Usage
 from acp_subagent.seam.events import Event, TextChunk, ThoughtChunk, UnknownUpdate, UsageChanged
 from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.conversation import TurnPort
+from acp_subagent.supervised.output import MAX_ID_CHARACTERS
 from acp_subagent.supervised.reading import count, word
 
 Raw = dict[str, object]
@@ -79,7 +80,8 @@ class SessionEvents:
 
     def _on_inbox(self, data: Raw, record: DshTurnRecord) -> None:
         ids = (message.get("id") for message in _objects(data.get("inserted")))
-        self.activity.inserted([message_id for message_id in ids if isinstance(message_id, str)])
+        usable = (its_id for its_id in ids if isinstance(its_id, str) and len(its_id) <= MAX_ID_CHARACTERS)
+        self.activity.inserted(usable)
 
     def _on_turn_end(self, data: Raw, record: DshTurnRecord) -> None:
         reason = _object(data.get("reason"))

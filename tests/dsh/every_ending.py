@@ -5,7 +5,6 @@ Written down from the requirements, not from the table: the product of all of it
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -18,6 +17,7 @@ from acp_subagent.process.launch import SpawnFault, WorkingDirectoryFault
 from acp_subagent.seam.activity import ExitStatus
 from acp_subagent.seam.diagnostic import SHOWN_RPC_CODES
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
+from tests.acp.every_ending import statuses
 
 #: stop reason, and the fields of the line; None for no line
 Said = tuple[str, str | None]
@@ -67,14 +67,6 @@ def activities() -> Iterator[Way]:
     for end, said in ends:
         name = "no turn" if end is None else f"turn ended {end.kind!r}, {end.cause!r}"
         yield Way(name, {"end": End.ANSWERED, "turn_end": end}, {**OWN_FAULT, Stage.SESSION_RUN: said})
-
-
-def statuses() -> Iterator[tuple[ExitStatus, str]]:
-    for code in (0, 1, 126, 127, 255):
-        yield ExitStatus(code=code), f"exit code: {code}"
-    names = {member.value: member.name for member in signal.Signals}
-    for number in range(1, 65):
-        yield ExitStatus(signal=number), f"signal: {names.get(number, number)}"
 
 
 def process_ends() -> Iterator[Way]:

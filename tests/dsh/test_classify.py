@@ -9,11 +9,12 @@ import pytest
 
 from acp_subagent.dsh.classify import ROWS, classify, classify_teardown, row_of
 from acp_subagent.dsh.vocabulary import REASONS, Category, Stage, TurnEndKind
-from acp_subagent.seam.activity import ExitStatus, Rung, TeardownReport
+from acp_subagent.seam.activity import ExitStatus, TeardownReport
 from acp_subagent.seam.diagnostic import SHOWN_RPC_CODES
 from acp_subagent.seam.result import SubagentStopReason
 from acp_subagent.supervised.advice import SHARED_ADVICE
 from acp_subagent.supervised.ending import End
+from tests.acp.test_classify import KILLED, report
 from tests.dsh.every_ending import CELLS, INTENTS, WAYS
 
 JUDGED = [(cell, classify(cell.facts)) for cell in CELLS]
@@ -74,15 +75,6 @@ def test_every_reason_has_one_sentence_of_advice() -> None:
     assert set(REASONS) <= set(SHARED_ADVICE)
     for sentence in SHARED_ADVICE.values():
         assert re.fullmatch(r"[A-Z][^\n]*[.]", sentence)
-
-
-def report(exit_status: ExitStatus | None, survivors: int = 0, *, failed: bool = False) -> TeardownReport:
-    return TeardownReport(
-        rungs={Rung.EOF: 0.1}, processes_found=1, survivors=survivors, exit_status=exit_status, failed=failed
-    )
-
-
-KILLED = ExitStatus(signal=9)
 
 
 @pytest.mark.parametrize(
