@@ -173,7 +173,7 @@ async def test_a_cancelled_turn_does_not_wait_for_the_runtime(dsh_stage: DshStag
 
 async def test_a_deadline_ends_a_turn_the_same_way(dsh_stage: DshStage) -> None:
     async with dsh_stage.service(WORKING) as subagents:
-        request = dsh_stage.request(deadlines=Deadlines(turn_seconds=0.5))
+        request = dsh_stage.request(deadlines=Deadlines(turn_seconds=1.5))
         async with await subagents.start("fake", request) as run:
             result = await run.result()
             await run.dispose()
