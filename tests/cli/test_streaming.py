@@ -74,6 +74,8 @@ def test_a_reader_that_leaves_ends_the_run_in_order(tmp_path: Path) -> None:
         {"text": "two\n"},
         {"wait_cancel": True},
         {"touch_file": str(cancelled)},
+        # The cancel may also come before the agent waits for it.
+        on_cancel={"steps": [{"touch_file": str(cancelled)}, {"stop": "cancelled"}]},
     )
     with CommandLine(arguments(scenario)) as started:
         started.read_until("one\n")

@@ -36,7 +36,7 @@ HABITS: dict[str, tuple[dict[str, Any], bool]] = {
     "floods": ({"on_cancel": "flood", "turns": [TALKS]}, False),
     "has been flooding": ({"on_cancel": "ignore", "turns": [[{"text": "so far"}, FLOOD]]}, False),
     "has stopped reading": ({"turns": [[{"stop_reading": True}, {"text": "so far"}, {"sleep": 20}]]}, False),
-    "has closed its stdin": ({"turns": [[{"text": "so far"}, {"close_stdin": True}, {"sleep": 20}]]}, False),
+    "has closed its stdin": ({"turns": [[{"close_stdin": True}, {"text": "so far"}, {"sleep": 20}]]}, False),
 }
 
 
