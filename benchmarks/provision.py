@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import shutil
 import subprocess
@@ -93,7 +94,7 @@ def made_agent(interpreter: str, *, compiler: str | None = None) -> Agent:
     CACHE.mkdir(parents=True, exist_ok=True)
     program = CACHE / f"agent-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not program.exists():
-        unfinished = program.with_suffix(".new")
+        unfinished = program.with_suffix(f".{os.getpid()}")  # two processes may compile at the same time
         _run([compiler, "-O2", "-o", str(unfinished), str(source)])
         unfinished.rename(program)
     return Agent((str(program),), "C, compiled here")
