@@ -29,7 +29,9 @@ run: $(VENV)/run.stamp
 
 test: test-fast test-agents
 
+# What it needs of the package registries comes first: a test that waits for a download would meet its timeout.
 test-fast: $(VENV)/dev.stamp
+	@$(PY) -c 'from tests.support import agent_packages as a, npm_packages as n; n.schema_path(); a.typescript_sdk_agent(); a.python_sdk_agent()'
 	$(PY) -m pytest -m "not agents" -n logical --dist worksteal tests
 
 test-agents: $(VENV)/dev.stamp
