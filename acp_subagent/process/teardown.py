@@ -13,7 +13,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import trio
@@ -112,8 +112,8 @@ async def end_tree(
         with trio.CancelScope(shield=True):
             try:
                 status = await ladder.climb()
-            except Exception:  # noqa: BLE001  (whatever it was: the tree must not live on because of it)
-                return await ladder.last_resort()
+            except Exception as exc:  # noqa: BLE001  (whatever it was: the tree must not live on because of it)
+                return replace(await ladder.last_resort(), cause=exc)
         return ladder.report(status, failed=False)
     finally:
         scans.ladders -= 1

@@ -145,6 +145,8 @@ class TeardownReport:
     exit_status: ExitStatus | None  #: how the leader ended; None when its exit was not observed
     #: True when the ladder itself could not do its work (an unexpected exception), whatever it found
     failed: bool = False
+    #: that exception, for the host
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     @property
     def clean(self) -> bool:

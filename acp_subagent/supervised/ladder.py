@@ -54,7 +54,7 @@ class Ladder:
                 self.report = await self._line.end(hurry)
             except Exception as exc:  # noqa: BLE001  becomes part of the report
                 _log.error("ending a child raised %s", type(exc).__name__)
-                self.report = replace(self.report or NOTHING_ENDED, failed=True)
+                self.report = replace(self.report or NOTHING_ENDED, failed=True, cause=exc)
             log_teardown(child, self.report)
             self.error = teardown_error(self._conversation, self.report, child)
         self.advance(LifeEvent.LADDER_ENDED)

@@ -129,6 +129,7 @@ def teardown_error(
         stage=str(verdict.stage),
         category=str(verdict.category),
         reason=None if verdict.reason is None else str(verdict.reason),
+        cause=report.cause,
         stderr_tail="" if child is None else child.stderr_tail.decode("utf-8", errors="replace"),
         exit_status=report.exit_status,
     )

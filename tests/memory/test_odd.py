@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from acp_subagent import (
     CommandsChanged,
@@ -370,3 +371,21 @@ async def test_a_turn_that_ends_with_a_permission_open_answers_it_cancelled(tmp_
     assert answers == [CANCELLED]
     assert result.stop_reason == "completed"
     assert [record.decision for record in result.permissions] == ["cancelled"]
+
+
+async def test_a_cancel_that_comes_after_the_answer_changes_nothing(tmp_path: Path) -> None:
+    async def script(agent: Agent) -> None:
+        await agent.shake_hands()
+        prompt = await agent.prompted()
+        await agent.send(text("all of it"))
+        await agent.stop(prompt)
+        await agent.stay()
+
+    scene = Scene(tmp_path, script, settle_grace_seconds=60.0)
+    async with scene.service() as subagents:
+        async with await subagents.start("memory", scene.request()) as run:
+            await trio.testing.wait_all_tasks_blocked()  # answered, and not settled for a minute yet
+            run.cancel()
+            result = await run.result()
+    assert (result.stop_reason, result.text) == ("completed", "all of it")
+    assert "session/cancel" not in [frame.get("method") for frame in scene.agent.received]

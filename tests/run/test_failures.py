@@ -14,6 +14,7 @@ import trio.testing
 
 from acp_subagent import (
     Deadlines,
+    ExitStatus,
     Failure,
     Parent,
     PermissionRequest,
@@ -240,6 +241,17 @@ async def test_the_host_finds_the_details_in_the_failure(stage: Stage) -> None:
     assert failure.noise == ("not json",)
     assert (failure.stage, failure.category) == ("prompt", "remote-error")
     assert result.counters.noise_lines == 1
+
+
+async def test_the_host_finds_how_the_agent_stopped_in_the_failure(stage: Stage) -> None:
+    async with stage.service({"turns": [[{"stop": "because so"}]]}, faulty=True) as subagents:
+        odd = await subagents.run("fake", stage.request())
+    async with stage.service({"turns": [[{"signal": "KILL"}]]}, faulty=True) as subagents:
+        killed = await subagents.run("fake", stage.request())
+    assert odd.failure is not None
+    assert odd.failure.stop_reason == "because so"
+    assert killed.failure is not None
+    assert killed.failure.exit_status == ExitStatus(signal=9)
 
 
 async def test_a_start_that_failed_before_the_prompt_can_be_tried_again(stage: Stage) -> None:

@@ -241,6 +241,8 @@ async def test_a_ladder_that_failed_says_how_the_process_ended_all_the_same(
     assert str(caught.value) == expected
     assert caught.value.report is not None
     assert (caught.value.report.survivors, caught.value.report.failed) == (0, True)
+    assert str(caught.value.failure.cause) == "CANARY of the kill"
+    assert stage.failures == [caught.value.failure]
 
 
 async def test_an_exit_that_somebody_else_collected_is_unknown(
