@@ -442,3 +442,20 @@ async def test_a_late_answer_is_dropped_and_counted(tmp_path: Path) -> None:
     assert result.counters.dropped_responses == 1
     methods = [frame.get("method") for frame in scene.agent.received]
     assert "session/close" not in methods  # nothing is asked of an agent that does not answer
+
+
+async def test_a_place_is_given_back_only_when_the_ladder_has_ended(tmp_path: Path) -> None:
+    async def script(agent: Agent) -> None:
+        agent.ladder_seconds = 16.0
+        await agent.shake_hands()
+        await agent.stop(await agent.prompted())
+
+    scene = Scene(tmp_path, script)
+    async with scene.service(max_concurrent_runs=1) as subagents:
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(subagents.run, "memory", scene.request())
+    first, second = scene.host.agents
+    assert first.ended_at is not None
+    assert second.ended_at is not None
+    assert second.ended_at - first.ended_at >= 16.0

@@ -55,6 +55,12 @@ def sent(stage: Stage, index: int = -1) -> list[str]:
     return [e["frame"]["method"] for e in entries if e["from"] == "client" and "method" in e["frame"]]
 
 
+def asked(stage: Stage, method: str) -> list[dict[str, Any]]:
+    """The params of each request of this method."""
+    entries = [json.loads(line) for line in stage.logs[-1][0].read_text().splitlines()]
+    return [e["frame"]["params"] for e in entries if e.get("frame", {}).get("method") == method]
+
+
 @pytest.mark.parametrize(
     ("capabilities", "method"), [(LOADS, "session/load"), (RESUMES, "session/resume")], ids=["load", "resume"]
 )
@@ -208,6 +214,8 @@ async def test_the_kept_sessions_are_listed_page_by_page(stage: Stage) -> None:
         SessionInfo(ref=ref(stage, token="b")),
     )
     assert sent(stage) == ["initialize", "session/list", "session/list"]
+    cwd = str(stage.folder)
+    assert asked(stage, "session/list") == [{"cwd": cwd}, {"cwd": cwd, "cursor": "2"}]
     assert stage.failures == []
     assert "2026" not in repr(found)
     assert "'a'" not in repr(found)
@@ -230,6 +238,7 @@ async def test_a_session_is_deleted(stage: Stage) -> None:
         with pytest.raises(SubagentStartError, match="configuration"):
             await subagents.delete_session(ref(stage, cwd="/"))
     assert sent(stage) == ["initialize", "session/delete"]
+    assert asked(stage, "session/delete") == [{"sessionId": "kept-1"}]
 
 
 async def test_an_agent_that_keeps_no_list_says_so_and_is_reaped(stage: Stage) -> None:
