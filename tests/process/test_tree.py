@@ -34,7 +34,13 @@ class Table:
         threads: int = 1,
     ) -> ProcessFacts:
         row = ProcessFacts(
-            pid, parent, group=pid, session=session or pid, state=state, threads=threads, start=start
+            pid,
+            parent,
+            group=pid,
+            session=pid if session is None else session,
+            state=state,
+            threads=threads,
+            start=start,
         )
         self.rows[pid] = row
         self.cookies[pid] = cookie
@@ -178,8 +184,11 @@ def test_a_session_with_a_process_older_than_the_tree_is_a_strangers(scene: Scen
     assert scene.members() == {LEADER}
 
 
-def test_our_own_session_is_never_part_of_a_tree(scene: Scene) -> None:
-    scene.table.add(101, session=os.getsid(0), parent=LEADER)
+@pytest.mark.parametrize("own", [77, 0], ids=["an ordinary one", "led from outside of this pid namespace"])
+def test_our_own_session_is_never_part_of_a_tree(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getsid", lambda _: own)
+    scene = Scene()
+    scene.table.add(101, session=own, parent=LEADER)
     assert scene.members() == {LEADER}
 
 
