@@ -53,12 +53,12 @@ PermissionHandler = Callable[[PermissionRequest], Awaitable[object]]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _OpenPermission:
-    """A request that has not been answered."""
+    """A request that waits for the host."""
 
     id: RequestId = field(repr=False)
     call: ToolCall
     options: object = field(repr=False)
-    port: TurnPort | None = field(repr=False)  #: the turn that it belongs to
+    port: TurnPort = field(repr=False)  #: the turn that it belongs to
     handling: trio.CancelScope = field(default_factory=trio.CancelScope)  #: holds the host's handler
     waiting: trio.CancelScope = field(default_factory=trio.CancelScope)  #: holds the wait for its deadline
     answered: bool = False
@@ -131,23 +131,23 @@ class AcpClient:
     def _on_permission(self, id: RequestId, params: dict[str, object]) -> None:  # noqa: A002
         port, handler = self._port, self._handler
         call = self._updates.on_permission_call(params.get("toolCall"))
-        request = _OpenPermission(id=id, call=call, options=params.get("options"), port=port)
+        options = params.get("options")
         if port is not None and port.feed.wanted:
             port.feed.put(PermissionRequested(call.kind, call.id))
         if self._refusing or (port is not None and port.ending):
-            self._answer(request, CANCELLED)
+            self._respond(id, call, CANCELLED, port)
         elif handler is None or port is None:
-            self._answer(request, decide(self._policy, request.options))
+            self._respond(id, call, decide(self._policy, options), port)
         elif len(self._open) >= self._max_open_requests:
             self._connection.respond_error(id, INTERNAL_ERROR, "too many open requests")
         else:
-            self._ask(request, port, handler)
+            self._ask(_OpenPermission(id=id, call=call, options=options, port=port), handler)
 
-    def _ask(self, request: _OpenPermission, port: TurnPort, handler: PermissionHandler) -> None:
+    def _ask(self, request: _OpenPermission, handler: PermissionHandler) -> None:
         """Let the host decide, in a task of its own; the turn's silence is not the agent's meanwhile."""
         assert self._link is not None
         self._open.append(request)
-        port.pause()
+        request.port.pause()
         self._link.spawn(lambda: self._handle(request, handler))
         if self._timeout_seconds is not None:
             request.waiting.deadline = trio.current_time() + self._timeout_seconds
@@ -169,30 +169,31 @@ class AcpClient:
         self._answer(request, answer(PermissionAnswer.DENY, request.options))
 
     def _answer(self, request: _OpenPermission, choice: Choice) -> None:
-        """Answer one permission request, unless it was answered before."""
+        """Answer one request that waits for the host, unless it was answered before."""
         if request.answered:
             return
         request.answered = True
-        asked = request in self._open
-        self._connection.respond(request.id, outcome(choice))
+        self._open.remove(request)
+        request.handling.cancel()
+        request.waiting.cancel()
+        self._respond(request.id, request.call, choice, request.port)
+        request.port.unpause()
+        request.port.feed.flush()  # the reader may have nothing to read for long
+
+    def _respond(self, id: RequestId, call: ToolCall, choice: Choice, port: TurnPort | None) -> None:  # noqa: A002
+        """Send the answer, and note it in the turn that it belongs to."""
+        self._connection.respond(id, outcome(choice))
         permission = PermissionRecord(
-            kind=request.call.kind,
+            kind=call.kind,
             policy=str(self._policy),
             decision=choice.decision,
-            tool_call_id=request.call.id,
+            tool_call_id=call.id,
             option_id=choice.option_id,
         )
-        if self._updates.record is not None and self._port is request.port:
+        if self._updates.record is not None and self._port is port:
             self._updates.record.note_permission(permission)
-        port = request.port
         if port is not None and port.feed.wanted:
             port.feed.put(PermissionDecided(permission))
-        if asked and port is not None:
-            self._open.remove(request)
-            request.handling.cancel()
-            request.waiting.cancel()
-            port.unpause()
-            port.feed.flush()  # the reader may have nothing to read for long
 
     @property
     def _connection(self) -> Connection:

@@ -76,6 +76,8 @@ class AcpConversation:
         self._first_prompt = first_prompt
         self._machine = SessionMachine()
         self._updates = SessionUpdates(max_early_updates=settings.max_early_updates)
+        #: `wire.jsonrpc.Receiver`: the reader calls it for every update, so there is nothing in between
+        self.on_notification = self._updates.on_notification
         self._client = AcpClient(
             self._updates,
             policy=settings.policy,
@@ -220,11 +222,6 @@ class AcpConversation:
                 await self._connection.request("session/close", {"sessionId": self._updates.session_id})
 
     # -- what comes from the agent (wire.jsonrpc.Receiver)
-
-    def on_notification(self, method: str, params: dict[str, object]) -> None:
-        """Updates are folded; every other notification is ignored, as the protocol asks."""
-        if method == "session/update":
-            self._updates.on_update(params)
 
     def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
         """Every request is answered exactly once, now or by a handler of the host."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from acp_subagent.acp.vocabulary import PermissionOptionKind
 from acp_subagent.seam.activity import PermissionDecision, PermissionRecord
@@ -44,8 +45,7 @@ class PermissionOption:
         return f"<PermissionOption {self.kind}>"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Choice:
+class Choice(NamedTuple):
     """What is answered to one permission request."""
 
     decision: PermissionDecision  #: what it counts as
@@ -62,7 +62,20 @@ CANCELLED = Choice(PermissionDecision.CANCELLED)
 _ALLOWING = (PermissionOptionKind.ALLOW_ONCE, PermissionOptionKind.ALLOW_ALWAYS)
 _DENYING = (PermissionOptionKind.REJECT_ONCE, PermissionOptionKind.REJECT_ALWAYS)
 
-_KINDS = {kind.value: kind for kind in PermissionOptionKind}
+#: by the word on the wire: the kind, and whether it allows
+_KINDS = {kind.value: (kind, kind.allows) for kind in PermissionOptionKind}
+
+
+class _Offer(NamedTuple):
+    """One option that may be chosen, with what was sent for it: most requests need no more to be decided."""
+
+    id: str
+    kind: PermissionOptionKind
+    allows: bool
+    raw: dict[str, object]
+
+    def __repr__(self) -> str:
+        return f"<_Offer {self.kind}>"
 
 
 def selectable(options: object) -> tuple[PermissionOption, ...]:
@@ -71,13 +84,7 @@ def selectable(options: object) -> tuple[PermissionOption, ...]:
     Left out are options that are malformed or of an unknown kind, and an id offered both to allow and to
     deny: nobody could tell what the agent would take it for.
     """
-    if not isinstance(options, (list, tuple)):
-        return ()
-    kept = [option for option in map(_option, options) if option is not None]
-    allowing = {option.id for option in kept if option.kind.allows}
-    denying = {option.id for option in kept if not option.kind.allows}
-    ambiguous = allowing & denying
-    return tuple(option for option in kept if option.id not in ambiguous)
+    return tuple(map(_option, _offers(options)))
 
 
 def decide(policy: PermissionPolicy, options: object) -> Choice:
@@ -96,13 +103,13 @@ def answer(wish: object, options: object) -> Choice:
     before ids, so that no agent can turn a denial around by what it calls an option. Anything else is a wrong
     answer: a denial.
     """
-    offered = selectable(options)
+    offered = _offers(options)
     if isinstance(wish, PermissionOption):
-        return _by_option(wish, offered)
+        return next((_chosen(offer) for offer in offered if _option(offer) == wish), _denied(offered))
     if wish == PermissionAnswer.ALLOW:
         return _by_kind(_ALLOWING, offered) or _denied(offered)
     if isinstance(wish, str) and wish != PermissionAnswer.DENY:
-        return next((_chosen(option) for option in offered if option.id == wish), _denied(offered))
+        return next((_chosen(offer) for offer in offered if offer.id == wish), _denied(offered))
     return _denied(offered)
 
 
@@ -122,35 +129,43 @@ def latest_decision(records: Iterable[PermissionRecord]) -> PermissionRecord | N
     return latest
 
 
-def _option(raw: object) -> PermissionOption | None:
-    """One option as the agent sent it, or None when it cannot be chosen."""
-    if not isinstance(raw, dict):
-        return None
-    option_id, kind, name = raw.get("optionId"), raw.get("kind"), raw.get("name")
-    known = _KINDS.get(kind) if isinstance(kind, str) else None
-    if known is None or not isinstance(option_id, str):
-        return None
-    return PermissionOption(option_id, known, name if isinstance(name, str) else "")
+def _offers(options: object) -> list[_Offer]:
+    """What may be chosen, in one pass over what was sent."""
+    if not isinstance(options, (list, tuple)):
+        return []
+    offered = []
+    sides: dict[str, bool] = {}
+    ambiguous = set()
+    for raw in options:
+        if not isinstance(raw, dict):
+            continue
+        option_id, word = raw.get("optionId"), raw.get("kind")
+        if isinstance(option_id, str) and isinstance(word, str) and word in _KINDS:
+            kind, allows = _KINDS[word]
+            offered.append(_Offer(option_id, kind, allows, raw))
+            if sides.setdefault(option_id, allows) is not allows:
+                ambiguous.add(option_id)
+    return [offer for offer in offered if offer.id not in ambiguous] if ambiguous else offered
 
 
-def _by_option(wish: PermissionOption, offered: tuple[PermissionOption, ...]) -> Choice:
-    return _chosen(wish) if wish in offered else _denied(offered)
+def _option(offer: _Offer) -> PermissionOption:
+    name = offer.raw.get("name")
+    return PermissionOption(offer.id, offer.kind, name if isinstance(name, str) else "")
 
 
-def _by_kind(kinds: tuple[PermissionOptionKind, ...], offered: tuple[PermissionOption, ...]) -> Choice | None:
+def _by_kind(kinds: tuple[PermissionOptionKind, ...], offered: list[_Offer]) -> Choice | None:
     """The first option of the first kind that is offered at all."""
     for kind in kinds:
-        for option in offered:
-            if option.kind is kind:
-                return _chosen(option)
+        for offer in offered:
+            if offer.kind is kind:
+                return _chosen(offer)
     return None
 
 
-def _denied(offered: tuple[PermissionOption, ...]) -> Choice:
+def _denied(offered: list[_Offer]) -> Choice:
     """A denial; without an option for it, by `cancelled`: never by approving something else."""
     return _by_kind(_DENYING, offered) or Choice(PermissionDecision.DENIED)
 
 
-def _chosen(option: PermissionOption) -> Choice:
-    decision = PermissionDecision.ALLOWED if option.kind.allows else PermissionDecision.DENIED
-    return Choice(decision, option.id)
+def _chosen(offer: _Offer) -> Choice:
+    return Choice(PermissionDecision.ALLOWED if offer.allows else PermissionDecision.DENIED, offer.id)

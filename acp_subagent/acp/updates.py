@@ -133,31 +133,48 @@ class SessionUpdates:
 
     # -- what comes
 
-    def on_update(self, params: Raw) -> None:
-        """One `session/update`. The usual one, a chunk of the answer, takes the short way."""
-        update = params.get("update")
-        session_id = params.get("sessionId")
-        if type(update) is not dict:
-            self.unknown_updates += 1
+    def on_notification(self, method: str, params: Raw) -> None:
+        """One notification; all but updates are ignored, as the protocol asks.
+
+        The usual one, a chunk of the answer, takes the short way: subscripts, and a fault sends it the long
+        way. `_on_update` knows all of them.
+        """
+        if method != "session/update":
             return
-        if session_id != self.session_id or session_id is None:
-            self._keep_early(session_id, update)
-            return
-        if update.get("sessionUpdate") == "agent_message_chunk" and self.record is not None:
-            content, message_id = update.get("content"), update.get("messageId")
-            if type(content) is dict and content.get("type") == "text":
-                text = content.get("text")
-                usable_id = message_id is None or (
-                    type(message_id) is str and message_id not in self._earlier_ids
+        record = self.record
+        if record is not None:
+            try:
+                update = params["update"]
+                content = update["content"]  # type: ignore[index]  # what is no object raises TypeError
+                text = content["text"]
+                usual = (
+                    update["sessionUpdate"] == "agent_message_chunk"  # type: ignore[index]
+                    and content["type"] == "text"
+                    and params["sessionId"] == self.session_id
+                    and type(text) is str
                 )
-                if type(text) is str and usable_id:
+            except (KeyError, TypeError):
+                usual = False
+            if usual:
+                message_id = update.get("messageId")  # type: ignore[attr-defined]
+                if message_id is None or (type(message_id) is str and message_id not in self._earlier_ids):
                     self.updates += 1
-                    self.record.output.add_text(message_id, text)
+                    record.output.add_text(message_id, text)
                     feed = self._port.feed  # type: ignore[union-attr]
                     if feed.wanted and text:
                         feed.put(TextChunk(text, message_id))
                     return
-        self._handle(update)
+        self._on_update(params)
+
+    def _on_update(self, params: Raw) -> None:
+        update = params.get("update")
+        session_id = params.get("sessionId")
+        if type(update) is not dict:
+            self.unknown_updates += 1
+        elif session_id != self.session_id or session_id is None:
+            self._keep_early(session_id, update)
+        else:
+            self._handle(update)
 
     def _keep_early(self, session_id: object, update: Raw) -> None:
         """Updates of a session that is not known yet are kept, up to the limit; later ones are not ours."""

@@ -174,14 +174,12 @@ class EventFeed:
         self._batch: list[Event] = []
         self._accounted_bytes: int | None = None  # of what the child has sent
         self._begun = False  # something was handed out (or would have been)
+        #: Whether it is worth making an event: somebody reads, or may still come in time to read it. A plain
+        #: attribute, since it is asked for every update.
+        self.wanted = True
         self._closed = False
         self._lifted = False
         self._progress = trio.Event()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether it is worth making an event: somebody reads, or may still come in time to read it."""
-        return bool(self._subscriptions) or not self._begun
 
     @property
     def wants_stderr(self) -> bool:
@@ -197,7 +195,7 @@ class EventFeed:
         if self._closed:
             subscription.end()
         else:
-            self._subscriptions.append(ref(subscription, self._dropped))
+            self._keep([*self._subscriptions, ref(subscription, self._dropped)])
         return subscription
 
     def put(self, event: Event) -> None:
@@ -217,7 +215,9 @@ class EventFeed:
 
         `received_bytes` is how much the child has sent so far; it tells how large the events are.
         """
-        self._begun = True
+        if not self._begun:
+            self._begun = True
+            self._keep(self._subscriptions)
         size_bytes = 0
         if received_bytes is not None and (self._batch or not self._subscriptions):
             if self._accounted_bytes is not None:
@@ -265,7 +265,7 @@ class EventFeed:
             self._closed = True
             for subscription in self._live():
                 subscription.end()
-            self._subscriptions.clear()
+            self._keep([])
             self._progress.set()
 
     def made_progress(self) -> None:
@@ -274,13 +274,17 @@ class EventFeed:
 
     def forget(self, subscription: Subscription) -> None:
         """A subscription was left; called by it."""
-        self._subscriptions = [one for one in self._subscriptions if one() is not subscription]
+        self._keep([one for one in self._subscriptions if one() is not subscription])
         self._progress.set()
 
     def _dropped(self, gone: ref[Subscription]) -> None:
         """Nobody holds a subscription any more."""
-        self._subscriptions = [one for one in self._subscriptions if one is not gone]
+        self._keep([one for one in self._subscriptions if one is not gone])
         self._progress.set()
+
+    def _keep(self, subscriptions: list[ref[Subscription]]) -> None:
+        self._subscriptions = subscriptions
+        self.wanted = bool(subscriptions) or not self._begun
 
     def _live(self) -> Iterator[Subscription]:
         for one in self._subscriptions:

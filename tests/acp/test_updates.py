@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hypothesis import given, strategies as st
@@ -87,6 +89,10 @@ def begun(made: SessionUpdates) -> tuple[AcpTurnRecord, Port]:
     return record, port
 
 
+def tell(made: SessionUpdates, params: dict[str, Any]) -> None:
+    made.on_notification("session/update", params)
+
+
 def chunk(text: str, message_id: str | None = None) -> dict[str, Any]:
     more = {} if message_id is None else {"messageId": message_id}
     content = {"type": "text", "text": text}
@@ -99,11 +105,11 @@ def test_whatever_an_agent_sends_nothing_raises_and_everything_is_counted(
 ) -> None:
     made = SessionUpdates(max_early_updates=5)
     for update in before:
-        made.on_update({"sessionId": "s", "update": update})
+        tell(made, {"sessionId": "s", "update": update})
     made.open_session("s")
     record, port = begun(made)
     for update in during:
-        made.on_update({"sessionId": "s", "update": update})
+        tell(made, {"sessionId": "s", "update": update})
     result = record.fill(SubagentResult(stop_reason="completed"))
     snapshot = record.snapshot("prompt")
     assert isinstance(snapshot, Snapshot)
@@ -115,14 +121,18 @@ def test_whatever_an_agent_sends_nothing_raises_and_everything_is_counted(
     assert not any(isinstance(event, StageChanged) for event in port.feed.events)
     made.end_turn()
     for update in during:
-        made.on_update({"sessionId": "s", "update": update})
+        tell(made, {"sessionId": "s", "update": update})
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.sampled_from([None, "a", "b"])), max_size=10))
 def test_the_short_way_for_text_does_what_the_long_one_does(chunks: list[tuple[str, str | None]]) -> None:
     short, long = SessionUpdates(max_early_updates=1), SessionUpdates(max_early_updates=1)
     outcomes = []
-    for made, handle in ((short, short.on_update), (long, lambda params: long._handle(params["update"]))):
+    ways: list[tuple[SessionUpdates, Callable[[dict[str, Any]], None]]] = [
+        (short, partial(tell, short)),
+        (long, long._on_update),
+    ]
+    for made, handle in ways:
         made.open_session("s")
         record, port = begun(made)
         for text, message_id in chunks:
@@ -135,12 +145,12 @@ def test_the_ids_that_are_remembered_are_bounded() -> None:
     made = SessionUpdates(max_early_updates=1)
     made.begin_replay("s")
     for number in range(MAX_EARLIER_IDS + 10):
-        made.on_update(chunk("x", f"m{number}"))
+        tell(made, chunk("x", f"m{number}"))
     made.open_session("s")
     made.end_replay()
     record, port = begun(made)
-    made.on_update(chunk("forgotten", "m0"))
-    made.on_update(chunk("remembered", f"m{MAX_EARLIER_IDS}"))
+    tell(made, chunk("forgotten", "m0"))
+    tell(made, chunk("remembered", f"m{MAX_EARLIER_IDS}"))
     assert [event.text for event in port.feed.events if isinstance(event, TextChunk)] == ["forgotten"]
     assert made.late_updates == 1
     assert record.output.message_ids == {"m0"}
@@ -153,7 +163,7 @@ def test_the_turn_is_poked_only_when_a_tool_call_begins_or_ends_to_be_in_progres
     pokes = []
     for status in ("pending", "in_progress", "in_progress", "completed", "completed"):
         update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}
-        made.on_update({"sessionId": "s", "update": update})
+        tell(made, {"sessionId": "s", "update": update})
         pokes.append(port.pokes)
     assert pokes == [0, 1, 1, 2, 2]
     assert sum(isinstance(event, ToolCallChanged) for event in port.feed.events) == 5
@@ -164,7 +174,7 @@ def test_the_cost_stays_when_an_update_leaves_it_out() -> None:
     made.open_session("s")
     for more in ({"cost": {"amount": 1, "currency": "EUR"}}, {}):
         update = {"sessionUpdate": "usage_update", "used": 5, "size": 10, **more}
-        made.on_update({"sessionId": "s", "update": update})
+        tell(made, {"sessionId": "s", "update": update})
     assert made.usage != Usage()
     assert made.usage.cost is not None
     assert made.usage.cost.amount == 1
