@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 import trio
 
-from acp_subagent import ConfigurationError, PermissionDecided, PermissionRequest, PermissionRequested
-from tests.memory.agent import ALLOWED, CANCELLED, DENIED, Agent, Scene, permission
+from acp_subagent import (
+    ConfigurationError,
+    Deadlines,
+    PermissionDecided,
+    PermissionRequest,
+    PermissionRequested,
+)
+from tests.memory.agent import ALLOWED, CANCELLED, DENIED, OPTIONS, Agent, Scene, permission
 
 
 async def asked(
@@ -83,6 +89,51 @@ async def test_a_handler_that_raises_means_deny(tmp_path: Path) -> None:
     answers, result, _ = await asked(tmp_path, handler)
     assert answers == [DENIED]
     assert result.stop_reason == "completed"
+
+
+@pytest.mark.parametrize("manner", ["slow", "cannot be interrupted"])
+async def test_a_handler_that_is_late_means_deny(manner: str, tmp_path: Path) -> None:
+    answers: list[Any] = []
+
+    async def script(agent: Agent) -> None:
+        await agent.shake_hands()
+        prompt = await agent.prompted()
+        began = trio.current_time()
+        await agent.send(permission(0))
+        answers.append(await agent.answer_to(0))
+        answers.append(trio.current_time() - began)
+        await agent.stop(prompt)
+
+    async def handler(request: object) -> str:
+        with trio.CancelScope(shield=manner != "slow"):
+            await trio.sleep(3000)
+        return "allow"
+
+    scene = Scene(tmp_path, script, permission="ask", permission_handler=handler)
+    async with scene.service() as subagents:
+        result = await subagents.run("memory", scene.request())
+    assert answers == [DENIED, pytest.approx(600)]
+    assert [record.decision for record in result.permissions] == ["denied"]
+    assert result.stop_reason == "completed"
+
+
+async def test_a_request_has_its_own_permission_deadline(tmp_path: Path) -> None:
+    async def script(agent: Agent) -> None:
+        await agent.shake_hands()
+        prompt = await agent.prompted()
+        await agent.send(permission(0))
+        await agent.answer_to(0)
+        await agent.stop(prompt)
+
+    async def handler(request: object) -> None:
+        await trio.sleep_forever()
+
+    scene = Scene(tmp_path, script, permission="ask", permission_handler=handler)
+    async with scene.service() as subagents:
+        request = scene.request(deadlines=Deadlines(permission_seconds=4))
+        result = await subagents.run("memory", request)
+    assert result.timings.turn == pytest.approx(4)
+    assert OPTIONS[1]["optionId"] == result.permissions[0].option_id
 
 
 async def test_handlers_run_side_by_side(tmp_path: Path) -> None:
