@@ -135,6 +135,9 @@ class Subscription:
         return self._stalled_since + stall_seconds
 
     def _take_batch(self) -> None:
+        if self._next < len(self._batch):
+            return  # another task that reads here has taken one in the meantime
+        self._leave_batch()
         if self._batches:  # it may have been left in the meantime
             self._batch, self._batch_bytes = self._batches.popleft()
             self._next = 0

@@ -65,6 +65,31 @@ async def test_a_late_subscription_gets_one_snapshot_and_nothing_twice() -> None
     assert await rest_of(after) == [SNAPSHOT]
 
 
+@pytest.mark.parametrize("when", ["before", "while they wait"])
+async def test_tasks_that_share_a_subscription_lose_nothing_and_get_nothing_twice(when: str) -> None:
+    feed, got = a_feed(buffer_events=1000), list[Event]()
+    shared = feed.subscribe(stderr=False)
+    expected = [str(number) for number in range(60)]
+
+    def say_all() -> None:
+        for first in range(0, 60, 3):
+            say(feed, *expected[first : first + 3])
+        feed.close()
+
+    async def read() -> None:
+        async for event in shared:
+            got.append(event)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(read)
+        if when == "while they wait":
+            await wait_all_tasks_blocked()
+        say_all()
+    assert sorted(texts(got), key=int) == expected
+
+
 async def test_events_are_wanted_only_while_somebody_may_read_them() -> None:
     feed = a_feed()
     assert feed.wanted
