@@ -6,7 +6,7 @@ Owns the requests and how their answers are read; an errand takes the place of t
 from __future__ import annotations
 
 from acp_subagent.acp.handshake import Handshake
-from acp_subagent.acp.schema import ListResult, SessionEntry, read
+from acp_subagent.acp.schema import DeleteResult, ListResult, SessionEntry, read
 from acp_subagent.errors import UnsupportedCapabilityError
 from acp_subagent.seam.request import SessionInfo, SessionRef
 from acp_subagent.supervised.conversation import Outcome
@@ -68,4 +68,8 @@ class DeleteSession:
         if handshake.agent.sessionCapabilities.delete is None:
             raise UnsupportedCapabilityError("session/delete")
         params: dict[str, object] = {"sessionId": self._ref.token}
-        return await handshake.ask("session/delete", params, lambda _: Outcome(end=End.ANSWERED))
+        return await handshake.ask("session/delete", params, self._on_deleted)
+
+    def _on_deleted(self, value: object) -> Outcome:
+        answer = read(DeleteResult, {} if value is None else value)
+        return Outcome(end=End.MALFORMED if answer is None else End.ANSWERED)

@@ -94,6 +94,10 @@ class SessionResult(WireModel):
     configOptions: _Items = None
 
 
+class DeleteResult(WireModel):
+    """The answer to `session/delete`, which says nothing but yes; null is read as empty."""
+
+
 class NewSessionResult(SessionResult):
     """The answer to `session/new`."""
 

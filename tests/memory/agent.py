@@ -20,6 +20,8 @@ from acp_subagent import (
     AcpProvider,
     Failure,
     Parent,
+    SessionInfo,
+    SessionRef,
     SubagentRequest,
     SubagentService,
     open_subagents,
@@ -217,8 +219,19 @@ class MemoryProvider(_AcpProvider):
         self._host = host
 
     async def start(self, request: SubagentRequest, context: StartContext) -> ResumableRun:
-        context.shared.get(ProcessHost, lambda: cast("ProcessHost", self._host))
+        self._spawn_in_memory(context)
         return await super().start(request, context)
+
+    async def list_sessions(self, parent: Parent, context: StartContext) -> tuple[SessionInfo, ...]:
+        self._spawn_in_memory(context)
+        return await super().list_sessions(parent, context)
+
+    async def delete_session(self, ref: SessionRef, context: StartContext) -> None:
+        self._spawn_in_memory(context)
+        await super().delete_session(ref, context)
+
+    def _spawn_in_memory(self, context: StartContext) -> None:
+        context.shared.get(ProcessHost, lambda: cast("ProcessHost", self._host))
 
 
 class Scene:

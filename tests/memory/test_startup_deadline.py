@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from acp_subagent import Deadlines, SubagentStartError
-from tests.memory.agent import Agent, Scene, text
+from acp_subagent import Deadlines, Parent, SessionRef, SubagentService, SubagentStartError
+from tests.memory.agent import Agent, Scene, Script, text
 from tests.memory.timeouts import said
 
 
@@ -20,12 +20,6 @@ async def silent(agent: Agent) -> None:
 async def initialized(agent: Agent) -> None:
     request = await agent.expect("initialize")
     await agent.send({"id": request["id"], "result": {"protocolVersion": 1}})
-
-
-async def loading(agent: Agent) -> None:
-    request = await agent.expect("initialize")
-    result = {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}
-    await agent.send({"id": request["id"], "result": result})
 
 
 async def slow_everywhere(agent: Agent) -> None:
@@ -63,6 +57,112 @@ async def test_the_startup_deadline_covers_the_whole_start(script: Any, stage: s
     assert str(caught.value) == said("startup-deadline", stage)
     assert scene.failures == [caught.value.failure]
     assert scene.agent.ended_at is not None
+
+
+LOADS: dict[str, Any] = {"loadSession": True}
+RESUMES: dict[str, Any] = {"sessionCapabilities": {"resume": {}}}
+KEEPS: dict[str, Any] = {"sessionCapabilities": {"list": {}, "delete": {}}}
+
+
+def answering(capabilities: dict[str, Any], *answers: dict[str, Any]) -> Script:
+    """An agent with these capabilities that answers so much, a minute late, and then nothing more."""
+
+    async def script(agent: Agent) -> None:
+        request = await agent.expect("initialize")
+        await trio.sleep(60)
+        result = {"protocolVersion": 1, "agentCapabilities": capabilities}
+        await agent.send({"id": request["id"], "result": result})
+        for answer in answers:
+            request = await agent.receive()
+            await trio.sleep(30)
+            await agent.send({"id": request["id"], **answer})
+
+    return script
+
+
+async def continues(subagents: SubagentService, scene: Scene) -> None:
+    await subagents.start("memory", scene.request(session=kept(scene)))
+
+
+async def continues_or_begins(subagents: SubagentService, scene: Scene) -> None:
+    await subagents.start("memory", scene.request(session=kept(scene), allow_new_session=True))
+
+
+async def lists(subagents: SubagentService, scene: Scene) -> None:
+    await subagents.list_sessions("memory", Parent(cwd=str(scene.folder)))
+
+
+async def deletes(subagents: SubagentService, scene: Scene) -> None:
+    await subagents.delete_session(kept(scene))
+
+
+def kept(scene: Scene) -> SessionRef:
+    return SessionRef("memory", str(scene.folder), "kept")
+
+
+NO = {"error": {"code": -32002, "message": "no"}}
+PAGE = {"result": {"sessions": [], "nextCursor": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("doing", "capabilities", "answers", "last"),
+    [
+        (continues, RESUMES, [], "session/resume"),
+        (continues, LOADS, [], "session/load"),
+        (continues_or_begins, RESUMES, [], "session/resume"),
+        (continues_or_begins, LOADS, [NO], "session/new"),
+        (continues_or_begins, RESUMES, [{"result": 5}], "session/new"),
+        (continues_or_begins, {}, [], "session/new"),
+        (lists, KEEPS, [], "session/list"),
+        (lists, KEEPS, [PAGE], "session/list"),
+        (deletes, KEEPS, [], "session/delete"),
+    ],
+)
+async def test_one_startup_deadline_covers_whatever_is_asked_of_a_session(
+    doing: Any, capabilities: dict[str, Any], answers: list[dict[str, Any]], last: str, tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path, answering(capabilities, *answers))
+    async with scene.service() as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await doing(subagents, scene)
+        assert trio.current_time() == pytest.approx(120)  # not: since the latest request
+        assert scene.agent.exited.is_set()
+    assert str(caught.value) == said("startup-deadline", "new-session")
+    assert caught.value.failure.deadline == "startup-deadline"
+    assert scene.failures == [caught.value.failure]
+    asked = [frame["method"] for frame in scene.agent.received]
+    assert asked[-1] == last
+    assert len(asked) == 2 + len(answers)
+
+
+@pytest.mark.parametrize("doing", [lists, deletes])
+@pytest.mark.parametrize(
+    ("answer", "said_of_it"),
+    [
+        ({"error": {"code": -32603, "message": "SECRET"}}, "category: remote-error; rpc code: -32603"),
+        ({"result": [5]}, "category: protocol; reason: malformed-answer"),
+        ({"error": "no object"}, "category: protocol; reason: malformed-answer"),
+    ],
+    ids=["error", "no object", "no error object"],
+)
+async def test_what_is_asked_of_kept_sessions_says_why_it_failed(
+    doing: Any, answer: dict[str, Any], said_of_it: str, tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path, answering(KEEPS, answer))
+    async with scene.service() as subagents:
+        with pytest.raises(SubagentStartError) as caught:
+            await doing(subagents, scene)
+        assert trio.current_time() == pytest.approx(90)
+    assert str(caught.value) == f"Subagent failure (provider: ACP; stage: new-session; {said_of_it})"
+    assert scene.failures == [caught.value.failure]
+
+
+@pytest.mark.parametrize("result", [{}, None, {"_meta": {}}])
+async def test_every_way_to_say_yes_deletes_a_session(result: object, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, answering(KEEPS, {"result": result}))
+    async with scene.service() as subagents:
+        await deletes(subagents, scene)
+    assert scene.failures == []
 
 
 async def test_the_startup_deadline_covers_a_slow_spawn(tmp_path: Path) -> None:
