@@ -85,6 +85,7 @@ class AcpClient:
         self._link: Link | None = None
         self._port: TurnPort | None = None
         self._refusing = False  # nothing is allowed any more: a turn was cancelled, or the child is to go
+        self._answered = False  # the turn is over but for what comes right behind its answer
 
     def attach(self, link: Link) -> None:
         """The connection is there; called before anything can come."""
@@ -93,7 +94,12 @@ class AcpClient:
     def begin_turn(self, port: TurnPort) -> None:
         """A turn begins."""
         self._port = port
-        self._refusing = False
+        self._refusing = self._answered = False
+
+    def turn_answered(self) -> None:
+        """The prompt is answered: what waits for the host is answered `cancelled`, and nobody is asked now."""
+        self._answered = True
+        self.cancel_open()
 
     def end_turn(self) -> None:
         """The turn has settled; whatever still waits for the host is answered `cancelled`.
@@ -136,7 +142,7 @@ class AcpClient:
             port.feed.put(PermissionRequested(call.kind, call.id))
         if self._refusing or (port is not None and port.ending):
             self._respond(id, call, CANCELLED, port)
-        elif handler is None or port is None:
+        elif handler is None or port is None or self._answered:
             self._respond(id, call, decide(self._policy, options), port)
         elif len(self._open) >= self._max_open_requests:
             self._connection.respond_error(id, INTERNAL_ERROR, "too many open requests")

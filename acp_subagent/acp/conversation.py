@@ -189,7 +189,7 @@ class AcpConversation:
         outcome = self._turn_outcome(answer)
         if outcome.end in {End.ANSWERED, End.RPC_ERROR}:
             self._machine.advance(Event.TURN_ENDED)
-        self._client.cancel_open()
+        self._client.turn_answered()
         self._port.answered(outcome)
 
     def _turn_outcome(self, answer: Answer) -> Outcome:

@@ -225,15 +225,49 @@ async def test_nobody_is_asked_outside_a_turn(tmp_path: Path) -> None:
         await agent.send(permission("between"))
         answers.append(await agent.answer_to("between"))
 
+    asked = []
+
     async def handler(request: object) -> str:
-        raise AssertionError
+        asked.append(request)
+        return "allow"
 
     scene = Scene(tmp_path, script, permission="ask", permission_handler=handler)
     async with scene.service() as subagents:
         async with await subagents.start("memory", scene.request()) as run:
             await run.result()
             await trio.sleep(2)
+    assert asked == []
     assert answers == [DENIED]
+
+
+async def test_nobody_is_asked_once_the_turn_is_answered(tmp_path: Path) -> None:
+    """In the moment for what comes right behind the answer: stream and result tell the same decisions."""
+    answers: list[Any] = []
+
+    async def script(agent: Agent) -> None:
+        await agent.shake_hands()
+        await agent.stop(await agent.prompted())
+        await trio.sleep(1)
+        await agent.send(permission("behind"))
+        answers.append(await agent.answer_to("behind"))
+
+    asked = []
+
+    async def handler(request: object) -> None:
+        asked.append(request)
+        await trio.sleep_forever()
+
+    scene = Scene(tmp_path, script, permission="ask", permission_handler=handler, settle_grace_seconds=2.0)
+    async with scene.service() as subagents:
+        async with await subagents.start("memory", scene.request()) as run:
+            events = [event async for event in run.events()]
+            result = await run.result()
+            assert trio.current_time() == pytest.approx(2)
+    assert asked == []
+    assert answers == [DENIED]
+    assert [record.decision for record in result.permissions] == ["denied"]
+    told = [event.record for event in events if isinstance(event, PermissionDecided)]
+    assert tuple(told) == result.permissions
 
 
 @pytest.mark.parametrize("policy", ["allow", "reject", "ask"])
