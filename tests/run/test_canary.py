@@ -29,8 +29,9 @@ from tests.run.canaries import (
     poisoned,
     secret,
 )
-from tests.run.rows import START_ROWS, TURN_ROWS, Row
+from tests.run.rows import START_ROWS, Row
 from tests.run.stage import Stage
+from tests.run.turn_rows import TURN_ROWS
 from tests.run.watching import Watch, conduct, first_line, watching
 
 #: what is said to the agent: secrets of the host's

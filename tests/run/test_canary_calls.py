@@ -26,8 +26,9 @@ from acp_subagent import (
 )
 from acp_subagent.acp import schema
 from tests.run.canaries import leaks, poisoned, secret, texts_of_exception, texts_of_objects
-from tests.run.rows import START_ROWS, TURN_ROWS, Row
+from tests.run.rows import START_ROWS, Row
 from tests.run.stage import REPOSITORY, Stage
+from tests.run.turn_rows import TURN_ROWS
 
 SECRET = secret("value")
 

@@ -24,8 +24,9 @@ from acp_subagent import (
 from acp_subagent.acp.vocabulary import ADVICE, Reason
 from tests.process.test_launch import as_an_ordinary_user
 from tests.process.test_spawn import descriptors_left
-from tests.run.rows import ASK, START_ROWS, TURN_ROWS, Row, line
+from tests.run.rows import ASK, START_ROWS, Row, line
 from tests.run.stage import Stage
+from tests.run.turn_rows import TURN_ROWS
 
 
 @pytest.mark.parametrize("row", START_ROWS, ids=lambda row: row.name)
@@ -63,21 +64,6 @@ def expect_advice(failure: Failure) -> None:
     """Every reason comes with its sentence of advice, and nothing else does."""
     assert failure.advice == (None if failure.reason is None else ADVICE[Reason(failure.reason)])
     assert f"reason: {failure.reason}" in failure.diagnostic or failure.reason is None
-
-
-async def test_an_agent_that_stops_reading_fails_the_run_as_write_blocked(stage: Stage) -> None:
-    # Questions whose answers are never read fill the pipe, then our queue.
-    asking = {
-        "repeat": {
-            "times": 4000,
-            "steps": [{"permission": {"tool_call": {"toolCallId": "c"}, "options": [], "wait": False}}],
-        }
-    }
-    turn = [{"stop_reading": True}, asking, {"sleep": 20}]
-    async with stage.service({"turns": [turn]}, faulty=True, max_unsent_bytes=50_000) as subagents:
-        result = await subagents.run("fake", stage.request())
-    assert result.diagnostic is not None
-    assert result.diagnostic.startswith(line("stage: prompt; category: transport; reason: write-blocked"))
 
 
 @pytest.mark.parametrize(

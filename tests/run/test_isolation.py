@@ -9,8 +9,9 @@ from typing import Any
 import trio
 
 from acp_subagent import Failure, SubagentRunError, SubagentService, open_subagents
-from tests.run.rows import START_ROWS, TURN_ROWS, Row, line
+from tests.run.rows import START_ROWS, Row, line
 from tests.run.stage import Stage
+from tests.run.turn_rows import TURN_ROWS
 
 RUNS = 100
 
