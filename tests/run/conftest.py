@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from tests.run.stage import Stage
+from acp_subagent.process import child, tree
+from acp_subagent.process.procfs import Identity, ProcessTable
+from tests.run.stage import Kill, Stage
+from tests.run.watching import AcpWatch, watching
 from tests.support.npm_packages import schema_path
 from tests.support.wire_schema import AGENT, CLIENT, FrameChecker, load_schema
 
@@ -30,6 +35,45 @@ def stage(tmp_path: Path, acp_schema: dict[str, Any]) -> Iterator[Stage]:
     yield made
     for log, faulty in made.logs:
         judge(log, acp_schema, faulty=faulty)
+
+
+@pytest.fixture
+def watch(
+    stage: Stage, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> Iterator[AcpWatch]:
+    """Watches runs over the fake for secrets; afterwards none was found anywhere."""
+    made = AcpWatch(stage, caplog)
+    with watching(made, caplog, capfd):
+        yield made
+
+
+@pytest.fixture
+async def replace_kill(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Kill], None]]:
+    """Lets a test choose what becomes of signals to a tree; afterwards all that were spared are killed."""
+    original, spared = tree.kill, set[Identity]()
+
+    def replace(instead: Kill) -> None:
+        def kill(
+            table: ProcessTable, number: int, processes: Iterable[Identity], groups: Iterable[int] = ()
+        ) -> None:
+            processes = list(processes)
+            spared.update(processes)
+            instead(table, number, processes, groups)
+
+        monkeypatch.setattr(tree, "kill", kill)
+
+    yield replace
+    original(tree.process_table(), signal.SIGKILL, spared)
+    with trio.fail_after(10):
+        while child._uncollected:
+            child.collect_late_exits()
+            await trio.sleep(0.005)
+
+
+@pytest.fixture
+async def nobody_is_killed(replace_kill: Callable[[Kill], None]) -> None:
+    """No signal reaches anybody. (An argument of each test: `usefixtures` does not know async fixtures.)"""
+    replace_kill(lambda table, number, processes, groups: None)
 
 
 def judge(log: Path, schema: dict[str, Any], *, faulty: bool) -> None:

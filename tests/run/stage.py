@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from acp_subagent import (
     SubagentService,
     open_subagents,
 )
+from acp_subagent.process.procfs import Identity, ProcessTable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -34,6 +35,9 @@ QUICK: dict[str, Any] = {
     "kill_grace_seconds": 5.0,
     "exit_observation_seconds": 0.5,
 }
+
+#: the one function that signals a tree
+Kill = Callable[[ProcessTable, int, Iterable[Identity], Iterable[int]], None]
 
 
 class Stage:

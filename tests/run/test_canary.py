@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,37 +28,11 @@ from tests.run.canaries import (
     secret,
 )
 from tests.run.rows import START_ROWS, Row
-from tests.run.stage import Stage
 from tests.run.turn_rows import TURN_ROWS
-from tests.run.watching import Watch, conduct, first_line, watching
+from tests.run.watching import AcpWatch, conduct, first_line
 
 #: what is said to the agent: secrets of the host's
 SECRETS_OF_THE_HOST = {"prompt", "parent-session", "label", "argv", "env", "cwd", "command-path"}
-
-
-class AcpWatch(Watch):
-    """Watches runs over the fake agent."""
-
-    def __init__(self, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-        super().__init__(stage.folder, caplog)
-        self.stage = stage
-
-    def provider(self, scenario: dict[str, Any], **settings: Any) -> AcpProvider:
-        script = self.stage.folder / "scenario.json"  # too long for an argument
-        script.write_text(json.dumps(scenario))
-        config = self.stage.config(str(script), faulty=True, **settings)
-        config["args"] = [*config["args"], secret("argv")]
-        config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
-        return AcpProvider(AcpConfig(**{**config, "command": str(self.command), "cwd": str(self.cwd)}))
-
-
-@pytest.fixture
-def watch(
-    stage: Stage, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> Iterator[AcpWatch]:
-    made = AcpWatch(stage, caplog)
-    with watching(made, caplog, capfd):
-        yield made
 
 
 @pytest.mark.parametrize("row", one_of_each(START_ROWS), ids=lambda row: row.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -20,45 +20,14 @@ from acp_subagent import (
     SubagentTeardownError,
     UnsupportedCapabilityError,
 )
-from acp_subagent.process import child, tree
+from acp_subagent.process import tree
 from acp_subagent.process.procfs import Identity, ProcessTable
-from tests.run.stage import Stage
+from tests.run.stage import Kill, Stage
 
 SURVIVORS = "Subagent failure (provider: ACP; stage: teardown; category: survivors)"
 #: an agent that does not leave by itself when its stdin is closed
 STAYS: dict[str, Any] = {"on_eof": {"ignore": True}, "lifetime_seconds": 60}
 IMPATIENT: dict[str, Any] = {"eof_grace_seconds": 0.2, "term_grace_seconds": 0.2, "kill_grace_seconds": 0.3}
-
-Kill = Callable[[ProcessTable, int, Iterable[Identity], Iterable[int]], None]
-
-
-@pytest.fixture
-async def replace_kill(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[Kill], None]]:
-    """Lets a test choose what becomes of signals to a tree; afterwards all that were spared are killed."""
-    original, spared = tree.kill, set[Identity]()
-
-    def replace(instead: Kill) -> None:
-        def kill(
-            table: ProcessTable, number: int, processes: Iterable[Identity], groups: Iterable[int] = ()
-        ) -> None:
-            processes = list(processes)
-            spared.update(processes)
-            instead(table, number, processes, groups)
-
-        monkeypatch.setattr(tree, "kill", kill)
-
-    yield replace
-    original(tree.process_table(), signal.SIGKILL, spared)
-    with trio.fail_after(10):
-        while child._uncollected:
-            child.collect_late_exits()
-            await trio.sleep(0.005)
-
-
-@pytest.fixture
-async def nobody_is_killed(replace_kill: Callable[[Kill], None]) -> None:
-    """No signal reaches anybody. (An argument of each test: `usefixtures` does not know async fixtures.)"""
-    replace_kill(lambda table, number, processes, groups: None)
 
 
 async def test_dispose_raises_the_same_error_for_every_caller(stage: Stage, nobody_is_killed: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 import trio
 
 from acp_subagent import (
+    AcpConfig,
+    AcpProvider,
     Parent,
     SubagentError,
     SubagentProvider,
@@ -21,6 +24,7 @@ from acp_subagent import (
     open_subagents,
 )
 from tests.run.canaries import leaks, reachable, secret, texts_of_exception, texts_of_objects, texts_of_record
+from tests.run.stage import Stage
 
 
 class Watch:
@@ -60,6 +64,22 @@ class Watch:
         assert self.found == {}
 
 
+class AcpWatch(Watch):
+    """Watches runs over the fake agent."""
+
+    def __init__(self, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+        super().__init__(stage.folder, caplog)
+        self.stage = stage
+
+    def provider(self, scenario: dict[str, Any], **settings: Any) -> AcpProvider:
+        script = self.stage.folder / "scenario.json"  # too long for an argument
+        script.write_text(json.dumps(scenario))
+        config = self.stage.config(str(script), faulty=True, **settings)
+        config["args"] = [*config["args"], secret("argv")]
+        config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
+        return AcpProvider(AcpConfig(**{**config, "command": str(self.command), "cwd": str(self.cwd)}))
+
+
 @contextmanager
 def watching(
     watch: Watch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -72,12 +92,14 @@ def watching(
     assert leaks(printed.out + printed.err) == set()
 
 
-async def conduct(watch: Watch, provider: SubagentProvider, **fields: Any) -> SubagentResult | SubagentError:
+async def conduct(
+    watch: Watch, provider: SubagentProvider, *, reaper: bool = True, **fields: Any
+) -> SubagentResult | SubagentError:
     """One run to its end; everything that can be reached meanwhile and afterwards is looked at."""
     request, seen = watch.request(**fields), list[object]()  # events, failures, lifecycle, the run
     outcome: SubagentResult | SubagentError
     with trio.fail_after(30):
-        async with open_subagents(on_failure=seen.append) as subagents:
+        async with open_subagents(on_failure=seen.append, reaper=reaper) as subagents:
             subagents.register(provider)
             subagents.observe(seen.append)
             try:
