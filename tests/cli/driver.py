@@ -20,6 +20,15 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: No wait of a test is longer than this.
 BOUND_SECONDS = 30.0
 
+#: the command line, but no signal reaches a process of the agent
+NOTHING_IS_KILLED = """
+import sys
+from acp_subagent.process import tree
+tree.kill = lambda *args, **kwargs: None
+from acp_subagent.__main__ import main
+sys.exit(main())
+"""
+
 Scenario = Mapping[str, object]
 
 

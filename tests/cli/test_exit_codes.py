@@ -21,7 +21,7 @@ from acp_subagent.errors import (
 )
 from acp_subagent.seam.activity import ExitStatus, Rung, TeardownReport
 from acp_subagent.seam.result import Failure, SubagentResult, SubagentStopReason
-from tests.cli.driver import CommandLine, Scenario, arguments, run, turn
+from tests.cli.driver import NOTHING_IS_KILLED, CommandLine, Scenario, arguments, run, turn
 from tests.fake.driver import LifeSocket
 
 CLEAN = TeardownReport({Rung.EOF: 0.1}, processes_found=1, survivors=0, exit_status=ExitStatus(code=0))
@@ -167,15 +167,6 @@ def test_a_real_run_has_the_code_of_its_end(
     assert done.code == code, done.stderr
     assert "Traceback" not in done.stderr
     assert set(done.json) >= {"stop_reason", "failure", "teardown"}
-
-
-NOTHING_IS_KILLED = """
-import sys
-from acp_subagent.process import tree
-tree.kill = lambda *args, **kwargs: None
-from acp_subagent.__main__ import main
-sys.exit(main())
-"""
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

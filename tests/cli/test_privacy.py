@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
-from tests.cli.driver import Ended, Scenario, environment, run, turn
+from tests.cli.driver import (
+    NOTHING_IS_KILLED,
+    CommandLine,
+    Ended,
+    Scenario,
+    arguments,
+    environment,
+    run,
+    turn,
+)
+from tests.fake.driver import LifeSocket
 
 #: every word of the agent below begins with this
 CANARY = "canary"
@@ -94,6 +107,33 @@ def test_no_word_of_the_agent_is_on_stderr_when_the_start_fails(scenario: Scenar
     assert "Subagent failure" in done.stderr
     assert CANARY not in done.stderr
     assert done.stdout == ""
+
+
+def test_no_word_of_the_agent_is_on_stderr_when_its_processes_survive(tmp_path: Path) -> None:
+    with LifeSocket(tmp_path) as life:
+        stubborn = turn(
+            *EVERYTHING,
+            {"sleep": 600},
+            start=[{"ignore_term": True}, {"stderr": f"{CANARY}-stderr"}],
+            on_eof={"ignore": True},
+            on_cancel="ignore",
+            life_socket=life.path,
+            lifetime_seconds=60,
+            **BESIDE,
+        )
+        given = arguments(stubborn, "--env", f"GIVEN={CANARY}-given", prompt=f"{CANARY}-prompt")
+        with CommandLine(given, code=NOTHING_IS_KILLED) as started:
+            connection, said = life.accept()
+            started.read_until("permission denied", "stderr")
+            started.signal(signal.SIGINT)
+            started.read_until("once more", "stderr")
+            started.signal(signal.SIGINT)
+            done = started.end()
+            os.kill(int(said.split()[1]), signal.SIGKILL)
+            assert connection.recv(1) == b""
+    assert done.code == 8
+    assert "Subagent failure (provider: ACP; stage: teardown; category: survivors)" in done.stderr
+    assert CANARY not in done.stderr
 
 
 def test_the_answer_alone_is_on_stdout() -> None:

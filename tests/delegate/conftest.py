@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.dsh.conftest import dsh_stage
-from tests.run.conftest import acp_schema, stage
-from tests.run.test_teardown_failures import nobody_is_killed, replace_kill
+from tests.run.conftest import acp_schema, nobody_is_killed, replace_kill, stage
 
 __all__ = ["acp_schema", "dsh_stage", "nobody_is_killed", "replace_kill", "stage"]

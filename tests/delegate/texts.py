@@ -27,8 +27,9 @@ from acp_subagent import (
 )
 from tests.dsh import rows as dsh_rows
 from tests.dsh.stage import DshStage
-from tests.run import rows as acp_rows
+from tests.run.rows import START_ROWS
 from tests.run.stage import BOUND_SECONDS, Stage
+from tests.run.turn_rows import TURN_ROWS
 
 
 class Named(Protocol):
@@ -47,7 +48,7 @@ def faults(start: Iterable[_Row], turn: Iterable[_Row]) -> Mapping[str, _Row]:
 
 
 ACP_SNAPSHOT = Path(__file__).with_name("acp_texts.json")
-ACP_FAULTS = faults(acp_rows.START_ROWS, acp_rows.TURN_ROWS)
+ACP_FAULTS = faults(START_ROWS, TURN_ROWS)
 DSH_SNAPSHOT = Path(__file__).with_name("dsh_texts.json")
 DSH_FAULTS = faults(dsh_rows.START_ROWS, dsh_rows.TURN_ROWS)
 

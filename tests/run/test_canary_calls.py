@@ -26,7 +26,7 @@ from acp_subagent import (
 )
 from acp_subagent.acp import schema
 from tests.run.canaries import leaks, poisoned, secret, texts_of_exception, texts_of_objects
-from tests.run.rows import START_ROWS, Row
+from tests.run.rows import START_ROWS, Row, line
 from tests.run.stage import REPOSITORY, Stage
 from tests.run.turn_rows import TURN_ROWS
 
@@ -134,32 +134,56 @@ def test_an_answer_that_cannot_be_read_raises_nothing(model: type[schema.WireMod
     assert not leaks("".join(traceback.format_exception(caught.value)))
 
 
+#: more than the command line takes for one frame, and nothing but secrets
+HUGE_FRAME = {"raw": {"text": secret("frame") * 1000, "repeat": 3000}}
+
 #: one row of each kind that the command line tells apart
 COMMAND_LINE_ROWS = [
-    next(row for row in rows if row.name == name)
-    for rows, name in (
-        (START_ROWS, "the process exits before initialize is answered"),
-        (START_ROWS, "an error of a code that is not in the list"),
-        (START_ROWS, "another protocol version"),
-        (TURN_ROWS, "end_turn"),
-        (TURN_ROWS, "a JSON-RPC error"),
-        (TURN_ROWS, "a stop reason that is not known"),
-        (TURN_ROWS, "the process exits"),
-    )
+    *(
+        next(row for row in rows if row.name == name)
+        for rows, name in (
+            (START_ROWS, "the process exits before initialize is answered"),
+            (START_ROWS, "stdout ends and the process stays"),
+            (START_ROWS, "an error of a code that is not in the list"),
+            (START_ROWS, "another protocol version"),
+            (START_ROWS, "noise and nothing else"),
+            (START_ROWS, "a session id that is no string"),
+            (TURN_ROWS, "end_turn"),
+            (TURN_ROWS, "a JSON-RPC error"),
+            (TURN_ROWS, "a stop reason that is not known"),
+            (TURN_ROWS, "the process exits"),
+        )
+    ),
+    Row(
+        "a frame beyond the limit before the session is open",
+        {"session_new": {"before_answer": [HUGE_FRAME, {"sleep": 20}]}},
+        line("stage: new-session; category: protocol; reason: frame-too-large"),
+    ),
+    Row(
+        "a frame beyond the limit",
+        {"turns": [[HUGE_FRAME, {"sleep": 20}]]},
+        line("stage: prompt; category: protocol; reason: frame-too-large"),
+    ),
 ]
 
 
-def command_line(stage: Stage, *options: str, scenario: dict[str, Any], debug: bool = False) -> Any:
+def command_line(
+    stage: Stage,
+    *options: str,
+    scenario: dict[str, Any],
+    debug: bool = False,
+    agent: tuple[str, ...] | None = None,
+) -> Any:
     """Run the real command line with a secret in everything it is given."""
     script, cwd = stage.folder / "scenario.json", stage.folder / secret("cwd")
     script.write_text(json.dumps(scenario))
     cwd.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "ACP_SUBAGENT_DEBUG": "1" if debug else "0"}
     variables = ["--env", f"PYTHONPATH={REPOSITORY}", "--env", f"SOME_VARIABLE={secret('env')}"]
-    agent = [sys.executable, "-m", "fake_acp_server", "--scenario", str(script), secret("argv")]
+    fake = (sys.executable, "-m", "fake_acp_server", "--scenario", str(script), secret("argv"))
     run = [sys.executable, "-m", "acp_subagent", "run", "--cwd", str(cwd), *variables, *options]
     return subprocess.run(
-        [*run, secret("prompt"), "--", *agent],
+        [*run, secret("prompt"), "--", *(agent or fake)],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -174,8 +198,26 @@ def test_the_command_lines_stderr_keeps_every_secret(row: Row, stage: Stage) -> 
     ended = command_line(stage, scenario=poisoned(row.scenario), debug=True)
     assert not leaks(ended.stderr), ended.stderr
     assert leaks(ended.stdout) <= {"answer"}
-    for line in (row.expected or "").splitlines()[:1]:
-        assert line in ended.stderr
+    for expected in (row.expected or "").splitlines()[:1]:
+        assert expected in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ((secret("command-path"),), "command-not-found"),
+        ((f"/{secret('command-path')}", secret("argv")), "command-not-found"),
+        (("/dev/null", secret("argv")), "not-executable"),
+    ],
+)
+def test_the_command_lines_stderr_keeps_a_command_that_cannot_be_started(
+    command: tuple[str, ...], reason: str, stage: Stage
+) -> None:
+    for debug, *options in ((True,), (False, "--show-failure")):
+        ended = command_line(stage, *options, scenario={}, agent=command, debug=bool(debug))
+        assert ended.returncode == 2
+        assert line(f"stage: process; category: process-start; reason: {reason}") in ended.stderr
+        assert not leaks(ended.stderr + ended.stdout), ended.stderr
 
 
 def test_the_local_detail_of_a_failure_is_shown_when_it_is_asked_for(stage: Stage) -> None:
