@@ -69,8 +69,8 @@ def test_the_help_of_show_failure_says_what_it_may_reveal() -> None:
     shown = " ".join(command_line("run", "--help")[1].split())
     help_text = shown.split("--show-failure")[1].split(" -h, --help")[0]
     assert help_text.strip() == (
-        "When the run fails, show its local detail too: the agent's own error, the end of its stderr, what it "
-        "wrote that was no message. It may reveal prompts, paths and keys; keep it out of shared logs."
+        "When the run fails, show its local detail too: the agent's own error, the end of its stderr, what "
+        "it wrote that was no message. It may reveal prompts, paths and keys; keep it out of shared logs."
     )
 
 
