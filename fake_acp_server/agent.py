@@ -11,11 +11,11 @@ import os
 import threading
 
 from fake_acp_server import answers, protocol, turns
-from fake_acp_server.job import Job
+from fake_acp_server.job import Job, StepError
 from fake_acp_server.protocol import RpcError
 from fake_acp_server.sessions import Session, Sessions
 from fake_acp_server.template import UnknownNameError
-from fake_acp_server.wire import FrameLog, Inlet, Output
+from fake_acp_server.wire import FrameLog, Inlet, Output, decode_line, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ KEPT_FRAMES = 1000
 
 #: Exit code when the client broke a rule.
 STRICT_FAILURE = 1
+
+#: Exit code when a step cannot be done: its scenario is wrong.
+STEP_FAILURE = 70
 
 
 class Pending:
@@ -75,6 +78,12 @@ class Agent:
 
     def serve(self) -> None:
         """Read and serve until the input ends, and then leave the process as the scenario says."""
+        try:
+            self._serve()
+        except StepError as problem:
+            self.give_up(problem)
+
+    def _serve(self) -> None:
         self.inlet.limit_life(self.scenario.lifetime_seconds)
         turns.run_start(self)
         begun: list[bytes] = []  # pieces of a line whose end has not come yet
@@ -91,7 +100,7 @@ class Agent:
         if not line.strip():
             return
         try:
-            frame = json.loads(line)
+            frame = decode_line(line)
         except ValueError:
             if self.log:
                 self.log.raw("client", line)
@@ -242,7 +251,19 @@ class Agent:
 
     def in_thread(self, call: Callable[[], None]) -> None:
         """Run the call beside the main thread."""
-        threading.Thread(target=call, daemon=True).start()
+
+        def call_or_end() -> None:
+            try:
+                call()
+            except StepError as problem:
+                self.give_up(problem)
+
+        threading.Thread(target=call_or_end, daemon=True).start()
+
+    def give_up(self, problem: StepError) -> NoReturn:
+        """End the process because the scenario cannot be gone on with, and say why."""
+        write_all(2, f"fake-acp-server: {problem}\n".encode("utf-8", "backslashreplace"))
+        os._exit(STEP_FAILURE)
 
     def job_ended(self, job: Job) -> None:
         """The job has, or will never have, its answer: the session is free for the next prompt."""

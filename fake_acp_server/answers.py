@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fake_acp_server import protocol
-from fake_acp_server.job import CancelledError, Job
+from fake_acp_server.job import CancelledError, Job, StepError
 from fake_acp_server.protocol import METHOD_KEYS, RpcError
 
 TYPE_CHECKING = False
@@ -75,6 +75,9 @@ def _answer(job: Job, key: str, spec: dict[str, Any]) -> None:
             job.refuse(error.as_json())
     except CancelledError:
         job.refuse(RpcError(protocol.CANCELLED, "Request cancelled").as_json())
+    except (AttributeError, LookupError, TypeError, ValueError) as problem:
+        # Values of an inline scenario are not checked before they are used.
+        raise StepError(f"answer of {key}: {type(problem).__name__}: {problem}") from None
     _run(job, spec.get("after_answer"))
 
 
@@ -100,8 +103,9 @@ def _succeed(job: Job, key: str, result: Any) -> None:
         elif (
             session and key in ("session_new", "session_load", "session_resume") and isinstance(result, dict)
         ):
-            session.modes = result.get("modes")
-            session.config_options = result.get("configOptions") or []
+            modes, options = result.get("modes"), result.get("configOptions")
+            session.modes = modes if isinstance(modes, dict) else None
+            session.config_options = options if isinstance(options, list) else []
             if key == "session_new" and isinstance(result.get("sessionId"), str):
                 agent.sessions.rename(session, result["sessionId"])
         elif session and key == "session_close":
@@ -174,7 +178,8 @@ def _set_mode(agent: Agent, job: Job) -> dict[str, Any]:
     modes = job.session.modes if job.session else None
     if not modes:
         raise RpcError(protocol.METHOD_NOT_FOUND, "Method not found", "no modes were offered")
-    if job.params["modeId"] not in [mode.get("id") for mode in modes.get("availableModes", [])]:
+    offered = modes.get("availableModes")
+    if job.params["modeId"] not in [mode.get("id") for mode in offered or [] if isinstance(mode, dict)]:
         raise RpcError(protocol.INVALID_PARAMS, "Invalid params", "modeId was not offered")
     modes["currentModeId"] = job.params["modeId"]
     return {}

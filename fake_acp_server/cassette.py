@@ -15,13 +15,18 @@ import threading
 import time
 
 from fake_acp_server.masking import Masker
-from fake_acp_server.wire import IS_WINDOWS, READ_SIZE, encode_frame, write_all
+from fake_acp_server.wire import IS_WINDOWS, READ_SIZE, decode_line, encode_frame, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
 HEADER = {"cassette": 1}
+
+#: How long nothing must come from the pipe of an agent that has ended; how often a client that is slow in
+#: reading gets that time again.
+LAST_WORDS_SECONDS = 0.5
+PATIENCE = 20
 
 #: Exit code of a replay from which the client diverged, or of a cassette that cannot be used.
 DIVERGED = 1
@@ -36,7 +41,7 @@ class Tape:
     """Writes a cassette, secrets masked. Both directions may write at once."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
         self._lock = threading.Lock()
         self._masker = Masker()
         self._start = time.monotonic()
@@ -48,7 +53,7 @@ class Tape:
             return
         entry: dict[str, Any] = {"at": round(time.monotonic() - self._start, 6), "from": sender}
         try:
-            entry["frame"] = self._masker.value(json.loads(line))
+            entry["frame"] = self._masker.value(decode_line(line))
         except ValueError:
             entry["raw"] = self._masker.text(line.decode("utf-8", "replace"))
         with self._lock:
@@ -62,37 +67,57 @@ def record(path: str, command: list[str]) -> int:
     assert agent.stdin
     assert agent.stdout
     _forward_signals(agent)
-    threading.Thread(
-        target=_pump, args=(0, agent.stdin.fileno(), "client", tape, agent.stdin), daemon=True
-    ).start()
-    answers = threading.Thread(
-        target=_pump, args=(agent.stdout.fileno(), 1, "agent", tape, None), daemon=True
-    )
+    _Pump(tape, "client", 0, agent.stdin.fileno(), agent.stdin).start()
+    answers = _Pump(tape, "agent", agent.stdout.fileno(), 1)
     answers.start()
     code = agent.wait()
-    answers.join(1.0)  # what the agent left in its pipe; a child of it may hold the pipe open for ever
+    # What the agent left in its pipe is passed on, even to a slow client. The end of the pipe may never come:
+    # a child of the agent may hold it.
+    for _ in range(PATIENCE):
+        answers.join(LAST_WORDS_SECONDS)
+        if not answers.passing:
+            break
     return code if code >= 0 else 128 - code
 
 
-def _pump(source: int, target: int, sender: str, tape: Tape, closing: IO[bytes] | None) -> None:
-    """Record line by line, and pass every byte on."""
-    rest = b""
-    while data := os.read(source, READ_SIZE):
-        # First on the tape, then on the wire: an answer can never be recorded before what it answers.
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            tape.line(sender, line)
-        write_all(target, data)
-    tape.line(sender, rest)
-    if closing:
-        closing.close()
+class _Pump(threading.Thread):
+    """Records one direction line by line, and passes every byte on."""
+
+    def __init__(
+        self, tape: Tape, sender: str, source: int, target: int, closing: IO[bytes] | None = None
+    ) -> None:
+        super().__init__(daemon=True)
+        self._tape = tape
+        self._sender = sender
+        self._source = source
+        self._target = target
+        self._closing = closing
+        #: It has bytes in hand that are not yet written.
+        self.passing = False
+
+    def run(self) -> None:
+        begun: list[bytes] = []  # pieces of a line whose end has not come yet
+        while data := os.read(self._source, READ_SIZE):
+            self.passing = True
+            # First on the tape, then on the wire: an answer is never recorded before what it answers.
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                self._tape.line(self._sender, b"".join([*begun, line]))
+                begun.clear()
+            begun.append(rest)
+            write_all(self._target, data)
+            self.passing = False
+        self._tape.line(self._sender, b"".join(begun))
+        if self._closing:
+            self._closing.close()
 
 
 def _forward_signals(agent: subprocess.Popen[bytes]) -> None:
     import signal
 
     def forward(number: int, frame: Any) -> None:
-        agent.send_signal(number)
+        if not IS_WINDOWS or number == signal.SIGTERM:  # the console's interrupt reaches the agent by itself
+            agent.send_signal(number)
 
     for name in ("SIGTERM", "SIGINT") if IS_WINDOWS else ("SIGTERM", "SIGINT", "SIGHUP"):
         signal.signal(getattr(signal, name), forward)
@@ -103,14 +128,21 @@ def read_cassette(path: str) -> list[dict[str, Any]]:
     try:
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.strip()]
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise CassetteError(f"{path} cannot be read: {problem}") from None
     if not lines or lines[0] != HEADER:
         raise CassetteError(f"{path} is no cassette")
     for number, entry in enumerate(lines[1:], 2):
-        if entry.get("from") not in ("client", "agent") or not ("frame" in entry or "raw" in entry):
+        if not _is_entry(entry):
             raise CassetteError(f"{path}, line {number}: no entry of a cassette")
     return lines[1:]
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("at"), (int, float)):
+        return False
+    said = isinstance(entry.get("raw"), str) or "frame" in entry
+    return said and entry.get("from") in ("client", "agent")
 
 
 class Replay:
@@ -127,7 +159,8 @@ class Replay:
         self._timing = timing
         #: Recorded id of a client's request -> the id it has now.
         self._ids: dict[str, Any] = {}
-        self._buffer = b""
+        self._lines: list[bytes] = []
+        self._begun: list[bytes] = []
         self._early: list[dict[str, Any]] = []
 
     def run(self) -> None:
@@ -135,7 +168,7 @@ class Replay:
         before = 0.0
         for number, entry in enumerate(self._entries, 2):
             if entry["from"] == "client":
-                if "frame" in entry:
+                if isinstance(entry.get("frame"), dict):  # nothing else is a thing to wait for
                     self._expect(number, entry["frame"])
             else:
                 if self._timing:
@@ -167,7 +200,7 @@ class Replay:
                 others.append(candidate)
         self._early = others + self._early
         if "method" in recorded and "id" in recorded:
-            self._ids[json.dumps(recorded["id"])] = frame["id"]
+            self._ids[json.dumps(recorded["id"])] = frame.get("id")
         if self._exact:
             place = _difference(_content(recorded), _content(frame))
             if place is not None:
@@ -175,7 +208,7 @@ class Replay:
 
     def _say(self, entry: dict[str, Any]) -> None:
         if "raw" in entry:
-            write_all(1, entry["raw"].encode() + b"\n")
+            write_all(1, entry["raw"].encode("utf-8", "surrogatepass") + b"\n")
             return
         frame = entry["frame"]
         if isinstance(frame, dict) and "method" not in frame:
@@ -185,21 +218,23 @@ class Replay:
     def _read(self) -> dict[str, Any] | None:
         """The client's next frame; None at the end of its stream."""
         while True:
-            line, newline, rest = self._buffer.partition(b"\n")
-            if not newline:
-                data = os.read(0, READ_SIZE)
-                if not data:
-                    return None
-                self._buffer += data
-                continue
-            self._buffer = rest
-            if line.strip():
-                return _frame(line)
+            while self._lines:
+                line = self._lines.pop(0)
+                if line.strip():
+                    return _frame(line)
+            data = os.read(0, READ_SIZE)
+            if not data and not any(self._begun):
+                return None
+            *lines, rest = (data or b"\n").split(b"\n")  # a last line may lack its newline
+            if lines:
+                self._lines = [b"".join([*self._begun, lines[0]]), *lines[1:]]
+                self._begun.clear()
+            self._begun.append(rest)
 
 
 def _frame(line: bytes) -> dict[str, Any]:
     try:
-        frame = json.loads(line)
+        frame = decode_line(line)
     except ValueError:
         frame = None
     return frame if isinstance(frame, dict) else {"method": "a line that is no frame"}
@@ -222,6 +257,10 @@ def _difference(recorded: Any, value: Any, place: str = "") -> str | None:
         return None
     if isinstance(recorded, dict) and isinstance(value, dict) and set(recorded) == set(value):
         found = (_difference(recorded[key], value[key], f"{place}.{key}".lstrip(".")) for key in recorded)
+        return next((deeper for deeper in found if deeper is not None), None)
+    if isinstance(recorded, list) and isinstance(value, list) and len(recorded) == len(value):
+        pairs = enumerate(zip(recorded, value, strict=True))
+        found = (_difference(old, new, f"{place}[{index}]") for index, (old, new) in pairs)
         return next((deeper for deeper in found if deeper is not None), None)
     return place
 

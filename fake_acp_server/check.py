@@ -14,6 +14,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
+
+from fake_acp_server.wire import IS_WINDOWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ CONFORMANCE = (
     "wire-unknown-variants", "wire-foreign-answer",
     "turn-permission", "turn-reject-ends", "turn-two-permissions", "turn-model-error", "process-goes-on",
 )  # fmt: skip
+
+#: How long a fake that its client left may take to finish its report.
+REPORT_SECONDS = 1.0
 
 AGENT, AGENT_FILE = "{agent}", "{agent-file}"
 
@@ -64,29 +70,50 @@ def check_one(client: list[str], name: str, folder: str, timeout_seconds: float)
     ]
     command = client_command(client, agent, os.path.join(folder, name))
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=timeout_seconds,
-            check=False,
+            start_new_session=not IS_WINDOWS,
         )
-    except subprocess.TimeoutExpired:
-        return f"timeout: the client was still running after {timeout_seconds:g} s; {judged(report)}"
     except OSError as problem:
         return f"the client cannot be started: {problem.strerror}"
-    verdict = judged(report)
-    return verdict if done.returncode >= 0 else f"the client died by signal {-done.returncode}; {verdict}"
-
-
-def judged(report: str) -> str:
-    """What a report says, in a few words."""
     try:
-        with open(report, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-    except (OSError, ValueError):
-        return "the client never started the agent"
+        code = process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired:
+        return f"timeout: the client was still running after {timeout_seconds:g} s; {judged(report)}"
+    finally:
+        _end(process)
+    verdict = judged(report, REPORT_SECONDS)
+    return verdict if code >= 0 else f"the client died by signal {-code}; {verdict}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a client that is still there, and what it started in its group: a shell's commands, the agent."""
+    if process.poll() is not None:
+        return
+    if IS_WINDOWS:
+        process.kill()
+    else:
+        import signal
+
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def judged(report: str, wait_seconds: float = 0) -> str:
+    """What a report says, in a few words. ``wait_seconds``: how long an unfinished one is waited for."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            with open(report, encoding="utf-8") as file:
+                found: dict[str, Any] = json.load(file)
+        except (OSError, ValueError):
+            return "the client never started the agent"
+        if found["complete"] or time.monotonic() >= deadline:
+            break
+        time.sleep(0.01)
     rules = dict.fromkeys(violation["rule"] for violation in found["violations"])
     if rules:
         return f"broken: {', '.join(rules)}"
@@ -95,9 +122,11 @@ def judged(report: str) -> str:
 
 def client_command(client: list[str], agent: list[str], file: str) -> list[str]:
     """The client's argv with the agent's in the place that was meant for it."""
+    as_text = subprocess.list2cmdline(agent) if IS_WINDOWS else shlex.join(agent)
     if AGENT_FILE in " ".join(client):
+        file += ".cmd" if IS_WINDOWS else ""
         with open(file, "w", encoding="utf-8") as script:
-            script.write(f'#!/bin/sh\nexec {shlex.join(agent)} "$@"\n')
+            script.write(f"@{as_text} %*\n" if IS_WINDOWS else f'#!/bin/sh\nexec {as_text} "$@"\n')
         os.chmod(file, 0o700)
     elif AGENT not in " ".join(client):
         client = [*client, AGENT]
@@ -106,5 +135,5 @@ def client_command(client: list[str], agent: list[str], file: str) -> list[str]:
         if argument == AGENT:
             argv += agent
         else:
-            argv.append(argument.replace(AGENT, shlex.join(agent)).replace(AGENT_FILE, file))
+            argv.append(argument.replace(AGENT, as_text).replace(AGENT_FILE, file))
     return argv

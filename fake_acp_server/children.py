@@ -30,6 +30,9 @@ KINDS = {
 #: Kinds that need ``fork``.
 _FORKING = frozenset({"launcher-exits", "launcher-stays", "double-fork", "setsid", "fork-loop", "relay"})
 
+#: What a child says on stderr when it is there.
+IN_PLACE = b"in place\n"
+
 _started: list[Any] = []
 
 
@@ -40,8 +43,10 @@ def start(spec: dict[str, Any]) -> None:
     from fake_acp_server import faults
 
     kind = spec["kind"]
-    if kind in _FORKING:
-        faults.need_posix(f"a {kind} child")
+    if kind not in KINDS:
+        raise ValueError(f"no kind of child is called {kind}")
+    if kind in _FORKING and not hasattr(os, "fork"):
+        faults.unsupported(f"a {kind} child needs fork")
     command = [
         sys.executable, "-I", "-S", os.path.abspath(__file__), kind, spec.get("connect", ""),
         "ignore-term" if spec.get("ignore_term") else "", str(spec.get("seconds", 120)),
@@ -56,8 +61,8 @@ def start(spec: dict[str, Any]) -> None:
         env={} if spec.get("environment") == "empty" else None,
     )
     _started.append(child)
-    if spec.get("wait", True) and child.stderr:
-        child.stderr.readline()
+    if spec.get("wait", True) and child.stderr and child.stderr.readline() != IN_PLACE:
+        raise OSError("the child could not take its place")
     if kind in ("launcher-exits", "double-fork"):
         child.wait()  # the starter is gone for good, no zombie points at the child
 
@@ -83,7 +88,7 @@ def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds
     _take_place(kind, deadline)
     if connection:
         connection.sendall(f"{kind} {os.getpid()}\n".encode())
-    os.write(2, b"in place\n")
+    os.write(2, IN_PLACE)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 2)
     if kind == "fork-loop":

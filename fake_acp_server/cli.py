@@ -65,12 +65,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             _run_command(arguments[0], arguments[1:])
         options = read_options(arguments)
         if _answer_and_leave(options):
+            sys.stdout.flush()
             return
         run(arguments, options)
     except UsageError as problem:
         _fail(str(problem))
     except KeyboardInterrupt:
         os._exit(130)
+    except BrokenPipeError:  # a reader like ``head`` has seen enough
+        os._exit(141)
 
 
 def _run_command(name: str, arguments: list[str]) -> NoReturn:
@@ -110,13 +113,17 @@ def serve(scenario: Scenario, arguments: list[str], options: dict[str, str]) -> 
 
         start_launcher(scenario.launcher)
     log_path = options.get("--log") or os.environ.get("FAKE_ACP_LOG")
-    log = FrameLog(log_path) if log_path else None
-    Agent(scenario, arguments, log, _judge(scenario, options)).serve()
+    try:
+        log = FrameLog(log_path) if log_path else None
+        judge = _judge(scenario, options)
+    except OSError as problem:
+        _fail(f"the log or the report cannot be written: {problem}")
+    Agent(scenario, arguments, log, judge).serve()
 
 
 def _judge(scenario: Scenario, options: dict[str, str]) -> Judge | None:
     report = options.get("--report") or os.environ.get("FAKE_ACP_REPORT")
-    if not report and "--strict" not in options and os.environ.get("FAKE_ACP_STRICT", "0") == "0":
+    if not report and "--strict" not in options and os.environ.get("FAKE_ACP_STRICT", "") in ("", "0"):
         return None
     from fake_acp_server.strict import Judge
 

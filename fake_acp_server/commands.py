@@ -44,7 +44,7 @@ def _check(arguments: list[str]) -> int:
         value = next(rest, "")
         if option == "--scenario" and builtin.find(value):
             scenarios.append(value)
-        elif option == "--timeout" and value.replace(".", "", 1).isdigit():
+        elif option == "--timeout" and _positive(value):
             timeout_seconds = float(value)
         else:
             client = []
@@ -53,6 +53,13 @@ def _check(arguments: list[str]) -> int:
             "usage: fake-acp-server check [--scenario NAME]... [--timeout SECONDS] -- CLIENT [ARG ...]"
         )
     return check.run(client, scenarios or list(check.CONFORMANCE), timeout_seconds)
+
+
+def _positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from fake_acp_server.wire import IS_WINDOWS, encode_frame, replace_with_null, wr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from fake_acp_server.agent import Agent
 
@@ -30,8 +30,13 @@ _held: list[Any] = []
 def need_posix(what: str) -> None:
     """End the process with a sentence when this is not a POSIX system."""
     if IS_WINDOWS:
-        write_all(2, f"fake_acp_server: {what} needs a POSIX system\n".encode())
-        os._exit(UNSUPPORTED)
+        unsupported(f"{what} needs a POSIX system")
+
+
+def unsupported(why: str) -> NoReturn:
+    """End the process with a sentence about what this system lacks."""
+    write_all(2, f"fake-acp-server: {why}\n".encode())
+    os._exit(UNSUPPORTED)
 
 
 # The wire

@@ -31,6 +31,10 @@ class CancelledError(Exception):
     """The client cancelled what this job does, and the scenario lets the cancellation through."""
 
 
+class StepError(Exception):
+    """A step of the scenario cannot be done; the text says which and why."""
+
+
 class Job:
     """A request being served. ``session`` is None where the method names none."""
 

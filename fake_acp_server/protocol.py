@@ -103,7 +103,7 @@ def params_problem(method: str, params: Any) -> str | None:
         if not isinstance(value, kind) or isinstance(value, bool):
             return f"{name} is missing or of the wrong type"
     cwd = params.get("cwd")
-    if isinstance(cwd, str) and not _is_absolute(cwd):
+    if isinstance(cwd, str) and not is_absolute(cwd):
         return "cwd must be absolute"
     if method == "initialize" and not 0 <= params["protocolVersion"] <= 65535:
         return "protocolVersion is out of range"
@@ -119,7 +119,8 @@ def _prompt_problem(blocks: list[Any]) -> str | None:
     return None
 
 
-def _is_absolute(path: str) -> bool:
+def is_absolute(path: str) -> bool:
+    """Whether a path is absolute, on this system or another."""
     # A Windows path counts too: the two sides may run on different systems.
     return path.startswith(("/", "\\")) or path[1:3] in (":\\", ":/")
 

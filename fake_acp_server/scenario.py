@@ -229,6 +229,9 @@ def check(data: Any) -> None:
     _word(data.get("second_prompt", "error"), SECOND_PROMPT_WORDS, "second_prompt")
     _word(data.get("launcher"), (None, *LAUNCHER_WORDS), "launcher")
     cancel_policy(data.get("on_cancel", "cancelled"))
+    lifetime_seconds = data.get("lifetime_seconds", 0)
+    if isinstance(lifetime_seconds, bool) or not isinstance(lifetime_seconds, (int, float)):
+        raise ScenarioError("lifetime_seconds must be a number")
     _step({"on_eof": data.get("on_eof", {})}, "the scenario")
 
 
@@ -267,6 +270,10 @@ def _step(step: Any, place: str) -> None:
     keys = STEP_KEYS[name]
     if keys is not None and isinstance(value, dict):
         _known(value, keys, f"{place}.{name}")
+    if name == "set" and isinstance(value, dict):
+        _word(value.get("ids", "int"), ID_STYLES, f"{place}.set.ids")
+        _word(value.get("second_prompt", "error"), SECOND_PROMPT_WORDS, f"{place}.set.second_prompt")
+        cancel_policy(value.get("on_cancel", "cancelled"))
     if name in _NESTED and isinstance(value, dict):
         nested = value.get(_NESTED[name], {})
         branches = nested if isinstance(nested, dict) else {"steps": nested}

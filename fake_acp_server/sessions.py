@@ -34,7 +34,7 @@ class Session:
     def set_option(self, option_id: str, value: Any) -> bool:
         """Change one option; False when there is none with that id."""
         for option in self.config_options:
-            if option.get("id") == option_id:
+            if isinstance(option, dict) and option.get("id") == option_id:
                 option["currentValue"] = value
                 return True
         return False

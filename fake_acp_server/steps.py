@@ -11,7 +11,7 @@ import os
 import time
 
 from fake_acp_server import protocol
-from fake_acp_server.job import Job
+from fake_acp_server.job import CancelledError, Job, StepError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,19 @@ DEFAULT_OPTIONS = [
 
 
 def run(job: Job, steps: list[Any]) -> None:
-    """Do the steps one after the other; ``CancelledError`` when the client cancelled between two of them."""
+    """Do the steps one after the other.
+
+    ``CancelledError`` when the client cancelled between two of them, ``StepError`` when one cannot be done.
+    """
     for step in steps:
         job.check_cancel()
         for name, value in step.items():
-            _action(name)(job, value)
+            try:
+                _action(name)(job, value)
+            except (CancelledError, StepError):
+                raise
+            except Exception as problem:  # noqa: BLE001  # inline values are not checked, files go missing, ...
+                raise StepError(f"step {name}: {type(problem).__name__}: {problem}") from None
 
 
 def _action(name: str) -> Callable[[Job, Any], None]:

@@ -9,6 +9,7 @@ it.
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 from fake_acp_server import protocol, shapes
@@ -63,6 +64,8 @@ class Judge:
             if isinstance(frame, dict) and "method" in frame:
                 if "id" in frame:
                     self._ours[_key(frame["id"])] = {**frame, "cancelled": False}
+                else:
+                    self._said(frame)
             elif isinstance(frame, dict):
                 self._answered(self._asked.pop(_key(frame.get("id")), None), frame.get("result"))
 
@@ -79,10 +82,16 @@ class Judge:
 
     def write(self, complete: bool) -> None:
         """Write the report as it is now. ``complete`` is false as long as the conversation goes on."""
-        if self._report_path:
-            with open(self._report_path, "w", encoding="utf-8") as file:
-                json.dump(self.report(complete), file, indent=2)
-                file.write("\n")
+        if not self._report_path:
+            return
+        text = json.dumps(self.report(complete), indent=2) + "\n"
+        if os.path.exists(self._report_path) and not os.path.isfile(self._report_path):
+            _write(self._report_path, text)  # a pipe or a device
+            return
+        # Whoever reads meanwhile finds the old report or the new one, never half of one.
+        fresh = f"{self._report_path}.{os.getpid()}"
+        _write(fresh, text)
+        os.replace(fresh, self._report_path)
 
     def report(self, complete: bool) -> dict[str, Any]:
         """The report as data."""
@@ -108,8 +117,8 @@ class Judge:
         known = {"jsonrpc", "id", "method", "params"} if is_call else {"jsonrpc", "id", "result", "error"}
         if set(frame) - known or (not is_call and ("result" in frame) == ("error" in frame)):
             self._note("frame", "members that do not belong together")
-        if "id" in frame and (isinstance(frame["id"], bool) or not isinstance(frame["id"], (int, str))):
-            self._note("frame", "the id is neither an integer nor a text")
+        if "id" in frame and not any(shapes.is_plain(frame["id"], kind) for kind in ("int64", "text")):
+            self._note("frame", "the id is neither an integer of 64 bits nor a text")
         if is_call:
             self._call(frame)
         else:
@@ -126,20 +135,28 @@ class Judge:
             self._note("unknown-method", "a method that ACP does not have")
             return
         if method.startswith("_"):
+            if not isinstance(params, (dict, list)):
+                self._note("params", "params of a private method must be an object or a list")
             return
         if ("id" in frame) == (method in ("session/cancel", "$/cancel_request")):
             self._note("frame", f"{method} has an id, or needs one")
-        if not isinstance(params, dict):
-            self._note("params", f"{method}: params must be an object")
-            return
-        if method in protocol.REQUIRED_PARAMS:
-            problem = protocol.params_problem(method, params)
-            if problem:
-                self._note("params", f"{method}: {problem}")
-                return
-        for place in shapes.unknown_keys(params, shapes.PARAMS[method]):
-            self._note("unknown-key", f"{method}: {place.removeprefix('.')}")
-        self._order(method, params)
+        fits = self._fits(params, shapes.PARAMS[method], "params", method)
+        problem = protocol.params_problem(method, params) if method in protocol.REQUIRED_PARAMS else None
+        if problem and fits:
+            self._note("params", f"{method}: {problem}")
+        if isinstance(params, dict) and not problem:
+            self._order(method, params)
+
+    def _fits(self, value: Any, shape: Any, rule: str, what: str) -> bool:
+        """Note what does not fit, under ``rule`` or as unknown keys; false when a value is wrong."""
+        places: dict[str, list[str]] = {shapes.WRONG: [], shapes.UNKNOWN: []}
+        for kind, place in shapes.misfits(value, shape):
+            places[kind].append(place.removeprefix(".") or "the whole")
+        if places[shapes.WRONG]:
+            self._note(rule, f"{what}: {', '.join(places[shapes.WRONG])} is missing or of the wrong type")
+        if places[shapes.UNKNOWN]:
+            self._note("unknown-key", f"{what}: {', '.join(places[shapes.UNKNOWN])}")
+        return not places[shapes.WRONG]
 
     def _order(self, method: str, params: dict[str, Any]) -> None:
         if method == "initialize":
@@ -158,36 +175,45 @@ class Judge:
         self._setup(method, params)
         if method in (*protocol.LIVE_SESSION_METHODS, "session/cancel"):
             session = self._sessions.get(str(params.get("sessionId")))
-            if session is None:
+            if session is None or (session["closing"] and method != "session/cancel"):
                 self._note("unknown-session", f"{method} for a session that is not open")
             else:
                 self._in_session(method, params, session)
 
     def _setup(self, method: str, params: dict[str, Any]) -> None:
         """Rules for what a session is opened with."""
-        transports = self._offer.get("mcpCapabilities") or {}
-        for server in params.get("mcpServers") or []:
-            kind = server.get("type", "stdio") if isinstance(server, dict) else "stdio"
-            needed = shapes.REQUIRED_OF_SERVER.get(kind, ())
-            if not isinstance(server, dict) or any(key not in server for key in needed):
-                self._note("params", f"{method}: an MCP server lacks what its kind must have")
-            if kind != "stdio" and not transports.get(kind):
+        transports = _mapping(self._offer.get("mcpCapabilities"))
+        for server in _listed(params.get("mcpServers")):
+            kind = _mapping(server).get("type", "stdio")
+            if kind in ("http", "sse") and transports.get(kind) is not True:
                 self._note("not-advertised", f"{method}: an MCP transport that was not advertised")
-        wanted = params.get("additionalDirectories")
-        if wanted and not isinstance(self._sessions_offer().get("additionalDirectories"), dict):
+            command = _mapping(server).get("command")
+            if kind == "stdio" and isinstance(command, str) and not protocol.is_absolute(command):
+                self._note("params", f"{method}: the command of an MCP server must be absolute")
+        roots = _listed(params.get("additionalDirectories"))
+        offered = _mapping(self._offer.get("sessionCapabilities")).get("additionalDirectories")
+        if roots and not isinstance(offered, dict):
             self._note("not-advertised", f"{method}: additionalDirectories was not advertised")
+        if any(isinstance(root, str) and not protocol.is_absolute(root) for root in roots):
+            self._note("params", f"{method}: additionalDirectories must be absolute")
 
     def _in_session(self, method: str, params: dict[str, Any], session: dict[str, Any]) -> None:
         if method == "session/prompt":
             self._prompt(params, session)
+        elif method == "session/close":
+            session["closing"] = True
         elif method == "session/cancel" and session["turns"]:
             for request in self._ours.values():
-                if (request.get("params") or {}).get("sessionId") == params["sessionId"]:
+                if _mapping(request.get("params")).get("sessionId") == params["sessionId"]:
                     request["cancelled"] = True
         elif method == "session/set_mode" and params["modeId"] not in session["modes"]:
             self._note("mode-or-option", "a mode that was not offered")
-        elif method == "session/set_config_option" and params["configId"] not in session["options"]:
-            self._note("mode-or-option", "an option that was not offered")
+        elif method == "session/set_config_option":
+            values = session["options"].get(params["configId"])
+            if values is None:
+                self._note("mode-or-option", "an option that was not offered")
+            elif params.get("value") not in values:
+                self._note("mode-or-option", "a value that the option does not have")
 
     def _prompt(self, params: dict[str, Any], session: dict[str, Any]) -> None:
         if session["turns"]:
@@ -195,11 +221,11 @@ class Judge:
         session["turns"] += 1
         if not params["prompt"]:
             self._note("empty-prompt", "a prompt without content")
-        offered = self._offer.get("promptCapabilities") or {}
+        offered = _mapping(self._offer.get("promptCapabilities"))
         gates = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
         for block in params["prompt"]:
             gate = gates.get(block["type"])
-            if gate and not offered.get(gate):
+            if gate and offered.get(gate) is not True:
                 self._note("not-advertised", f"a prompt with {gate}, which was not advertised")
 
     def _answer(self, frame: dict[str, Any]) -> None:
@@ -207,67 +233,90 @@ class Judge:
         if request is None:
             self._note("foreign-answer", "an answer to no open request")
             return
-        method, result = request["method"], frame.get("result")
+        method = request["method"]
         if "error" in frame:
-            error = frame["error"]
-            if not isinstance(error, dict) or not isinstance(error.get("code"), int):
-                self._note("result", f"{method}: an error without a code")
-            return
-        if method not in shapes.RESULTS:
-            return
-        required = shapes.REQUIRED_RESULTS.get(method, {})
-        if not isinstance(result, dict) or any(not isinstance(result.get(k), t) for k, t in required.items()):
-            self._note("result", f"{method}: the result lacks what it must have")
-            return
-        for place in shapes.unknown_keys(result, shapes.RESULTS[method]):
-            self._note("unknown-key", f"result of {method}: {place.removeprefix('.')}")
-        if method == "session/request_permission":
-            self._decision(request, result["outcome"])
+            self._fits(frame["error"], shapes.ERROR, "result", f"error for {method}")
+        elif method in shapes.RESULTS and "result" in frame:
+            fits = self._fits(frame["result"], shapes.RESULTS[method], "result", f"result of {method}")
+            if fits and method == "session/request_permission":
+                self._decision(request, frame["result"]["outcome"])
 
     def _decision(self, request: dict[str, Any], outcome: dict[str, Any]) -> None:
-        if outcome.get("outcome") != "selected":
+        if outcome["outcome"] != "selected":
             return
-        offered = [option.get("optionId") for option in request["params"]["options"]]
-        if outcome.get("optionId") not in offered:
+        options = _listed(_mapping(request.get("params")).get("options"))
+        if outcome["optionId"] not in [_mapping(option).get("optionId") for option in options]:
             self._note("option-not-offered", "a permission option that was not offered")
         if request["cancelled"]:
             self._note("permission-after-cancel", "an option was chosen after session/cancel")
 
-    # What the agent's answers change
+    # What the agent's frames change. They may be wrong in every way: that is what a scenario is for.
+
+    def _said(self, frame: dict[str, Any]) -> None:
+        params = _mapping(frame.get("params"))
+        update = _mapping(params.get("update"))
+        session = self._sessions.get(str(params.get("sessionId")))
+        if session and update.get("sessionUpdate") == "config_option_update":
+            session["options"] = _offered_values(update.get("configOptions"))
 
     def _answered(self, request: dict[str, Any] | None, result: Any) -> None:
         if request is None:
             return
-        method, params = request["method"], request["params"]
-        if method == "session/prompt" and isinstance(params, dict):
-            session = self._sessions.get(str(params.get("sessionId")))
-            if session:
-                session["turns"] = max(0, session["turns"] - 1)
+        method, params = request["method"], _mapping(request["params"])
+        session = self._sessions.get(str(params.get("sessionId")))
+        if method == "session/prompt" and session:
+            session["turns"] = max(0, session["turns"] - 1)
         if not isinstance(result, dict):
+            if method == "session/close" and session:
+                session["closing"] = False
             return
         if method == "initialize":
             self._initialized = "yes"
-            self._offer = result.get("agentCapabilities") or {}
+            self._offer = _mapping(result.get("agentCapabilities"))
+            methods = [_mapping(offered) for offered in _listed(result.get("authMethods"))]
             self._auth_methods = {
-                str(offered.get("id"))
-                for offered in result.get("authMethods") or []
-                if offered.get("type", "agent") == "agent"
+                str(offered.get("id")) for offered in methods if offered.get("type", "agent") == "agent"
             }
         elif method in ("session/new", "session/load", "session/resume"):
             self._opened(str(result.get("sessionId", params.get("sessionId"))), result)
+        elif method == "session/set_config_option" and session:
+            session["options"] = _offered_values(result.get("configOptions"))
         elif method in ("session/close", "session/delete"):
-            self._sessions.pop(params["sessionId"], None)
+            self._sessions.pop(str(params.get("sessionId")), None)
 
     def _opened(self, session_id: str, result: dict[str, Any]) -> None:
-        modes = (result.get("modes") or {}).get("availableModes") or []
+        modes = _listed(_mapping(result.get("modes")).get("availableModes"))
+        known = self._sessions.get(session_id, {"turns": 0})
         self._sessions[session_id] = {
-            "turns": 0,
-            "modes": [mode.get("id") for mode in modes],
-            "options": [option.get("id") for option in result.get("configOptions") or []],
+            "turns": known["turns"],
+            "closing": False,
+            "modes": [_mapping(mode).get("id") for mode in modes],
+            "options": _offered_values(result.get("configOptions")),
         }
 
-    def _sessions_offer(self) -> dict[str, Any]:
-        return self._offer.get("sessionCapabilities") or {}
+
+def _offered_values(options: Any) -> dict[str, list[Any]]:
+    """Id of each config option -> the values that it may be set to; those of groups too."""
+    offered: dict[str, list[Any]] = {}
+    for option in map(_mapping, _listed(options)):
+        entries = [_mapping(entry) for entry in _listed(option.get("options"))]
+        entries += [_mapping(inner) for entry in entries for inner in _listed(entry.get("options"))]
+        is_flag = option.get("type") == "boolean"
+        offered[str(option.get("id"))] = [True, False] if is_flag else [e.get("value") for e in entries]
+    return offered
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _key(request_id: Any) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fake_acp_server import protocol
-from fake_acp_server.job import CancelledError, Job
+from fake_acp_server.job import CancelledError, Job, StepError
 from fake_acp_server.protocol import RpcError
 
 TYPE_CHECKING = False
@@ -17,7 +17,10 @@ def run_start(agent: Agent) -> None:
     if agent.scenario.life_socket:
         from fake_acp_server import faults
 
-        faults.hold_life_socket(agent, agent.scenario.life_socket)
+        try:
+            faults.hold_life_socket(agent, agent.scenario.life_socket)
+        except OSError as problem:
+            raise StepError(f"life_socket: {problem}") from None
     if agent.scenario.start:
         from fake_acp_server import steps
 

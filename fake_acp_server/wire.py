@@ -23,7 +23,28 @@ if TYPE_CHECKING:
 IS_WINDOWS = sys.platform == "win32"
 READ_SIZE = 65536
 
+#: Exit code of a process that left because it was forgotten.
+FORGOTTEN = 75
+
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+_DECODE = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def decode_line(line: bytes) -> Any:
+    """The JSON value in a line; ``ValueError`` when it holds none, or one nested too deeply to be read.
+
+    UTF-8 and nothing else: ``json.loads`` would guess at other encodings, and take NaN for a number.
+    """
+    try:
+        return _DECODE(line.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def encode_frame(frame: Any) -> bytes:
@@ -119,7 +140,6 @@ class Inlet:
     def __init__(self) -> None:
         self._calls: list[Callable[[], None]] = []
         self._reading = True
-        self._deadline: float | None = None
         if not IS_WINDOWS:
             self._wake_read, self._wake_write = os.pipe()
 
@@ -127,14 +147,13 @@ class Inlet:
         """The next bytes of the client, ``b""`` at the end. Waits, and runs handed-over calls meanwhile."""
         if IS_WINDOWS:
             while not self._reading:
-                self._remaining()
                 time.sleep(0.02)
             return os.read(0, READ_SIZE)
         import select
 
         while True:
             wanted = [self._wake_read, 0] if self._reading else [self._wake_read]
-            ready, _, _ = select.select(wanted, [], [], self._remaining())
+            ready, _, _ = select.select(wanted, [], [])
             self._run_calls()
             if 0 in ready and self._reading:
                 return os.read(0, READ_SIZE)
@@ -154,8 +173,16 @@ class Inlet:
         self.in_main_thread(self._close_now)
 
     def limit_life(self, seconds: float) -> None:
-        """End the process when it is still there after so long: a forgotten fake must not stay for ever."""
-        self._deadline = time.monotonic() + seconds
+        """End the process when it is still there after so long: a forgotten fake must not stay for ever.
+
+        A thread of its own watches that: the main thread may hang in a pipe that nobody reads.
+        """
+
+        def leave_then() -> None:
+            threading.Event().wait(min(seconds, threading.TIMEOUT_MAX))
+            os._exit(FORGOTTEN)
+
+        threading.Thread(target=leave_then, daemon=True).start()
 
     def in_main_thread(self, call: Callable[[], None]) -> None:
         """Run the call in the main thread and wait for its end; on Windows, which cannot wake it, here."""
@@ -163,14 +190,20 @@ class Inlet:
             call()
             return
         done = threading.Event()
+        failed: list[Exception] = []
 
         def call_and_tell() -> None:
-            call()
+            try:
+                call()
+            except Exception as problem:  # noqa: BLE001  # it belongs to the thread that asked
+                failed.append(problem)
             done.set()
 
         self._calls.append(call_and_tell)
         self.wake()
         done.wait()
+        if failed:
+            raise failed[0]
 
     def wake(self) -> None:
         """Let ``read`` look at its state again."""
@@ -180,14 +213,6 @@ class Inlet:
     def _close_now(self) -> None:
         self._reading = False
         replace_with_null(0)
-
-    def _remaining(self) -> float | None:
-        if self._deadline is None:
-            return None
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            os._exit(75)
-        return remaining
 
     def _run_calls(self) -> None:
         import select

@@ -1,9 +1,11 @@
-"""A whole client as a command, for the tests of ``check``: ``plain_client.py good|rude|asleep|deaf AGENT [ARG
-...]``.
+"""A whole client as a command, for the tests of ``check``: ``plain_client.py CONDUCT AGENT [ARG ...]``.
+
+``CONDUCT``: ``good``, ``rude`` (two prompts at once), ``hasty`` (owes an answer), ``asleep``, ``deaf``.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -20,6 +22,10 @@ def main(conduct: str, agent: list[str]) -> None:
     with Fake(agent) as fake:
         if conduct == "good":
             Visit(fake).run()
+        elif conduct == "hasty":
+            fake.prompt(fake.open_session())
+            fake.read_request()
+            os._exit(0)
         else:
             session = fake.open_session()
             fake.prompt(session)

@@ -5,6 +5,8 @@ scenarios.
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,9 +16,8 @@ from typing import Any
 import pytest
 
 from fake_acp_server import builtin, check
-from fake_acp_server.masking import MASK, Masker
-from tests.fake.driver import REPOSITORY, Fake, fake_command
-from tests.fake.visitor import Visit, leave
+from tests.fake.driver import REPOSITORY, Fake, LifeSocket, fake_command
+from tests.fake.visitor import CAPABILITIES, Visit, leave
 from tests.support.npm_packages import node_command, package_folder
 
 Start = Callable[..., Fake]
@@ -76,7 +77,10 @@ def test_a_replay_can_keep_the_original_timing(start: Start, cassette: Path) -> 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
-    [((), "session/prompt was recorded, session/close came"), (("--exact",), "initialize differs at params")],
+    [
+        ((), "session/prompt was recorded, session/close came"),
+        (("--exact",), "initialize differs at params"),
+    ],
 )
 def test_a_replay_says_where_the_client_diverged(
     start_faulty: Start, cassette: Path, options: tuple[str, ...], expected: str
@@ -87,6 +91,14 @@ def test_a_replay_says_where_the_client_diverged(
     fake.request("session/close", {"sessionId": "session-1"})
     assert fake.exit_code() == 1
     assert expected in fake.stderr().decode()
+
+
+def test_an_exact_replay_names_the_place_however_deep(start: Start, cassette: Path) -> None:
+    fake = start(fake_command("replay", "--exact", str(cassette)))
+    fake.open_session(CAPABILITIES, cwd="/srv")
+    fake.prompt("session-1", "something else")
+    assert fake.exit_code() == 1
+    assert "session/prompt differs at params.prompt[0].text" in fake.stderr().decode()
 
 
 def test_a_client_that_leaves_early_or_says_more_has_diverged(start_faulty: Start, cassette: Path) -> None:
@@ -102,9 +114,15 @@ def test_a_client_that_leaves_early_or_says_more_has_diverged(start_faulty: Star
 
 def test_a_file_that_is_no_cassette_is_refused(start_faulty: Start, tmp_path: Path) -> None:
     path = tmp_path / "other"
-    path.write_text("{}\n")
-    for name in (path, tmp_path / "missing"):
-        assert start_faulty(fake_command("replay", str(name))).exit_code() == 2
+    for text in (
+        "{}\n",
+        '{"cassette":1}\n7\n',
+        '{"cassette":1}\n{"from":"client","frame":{}}\n',
+        "[" * 99_999,
+    ):
+        path.write_text(text)
+        assert start_faulty(fake_command("replay", str(path))).exit_code() == 2
+    assert start_faulty(fake_command("replay", str(tmp_path / "missing"))).exit_code() == 2
 
 
 def test_text_that_is_no_frame_is_recorded_and_replayed(start_faulty: Start, tmp_path: Path) -> None:
@@ -114,6 +132,34 @@ def test_text_that_is_no_frame_is_recorded_and_replayed(start_faulty: Start, tmp
     visit = Visit(fake)
     assert visit.run(prompts=2) == "prompt: end_turn"
     assert visit.noise == 5
+
+
+def test_whatever_a_client_writes_is_recorded_and_its_recording_replayed(
+    start_faulty: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "odd"
+    odd = [b"[" * 99_999, b"7", b"[]", b"null", b'"\xff"', b"{}", b'{"id":{}}', b'{"method":[]}']
+    fake = start_faulty(fake_command("record", str(path), "--", *fake_command("--scenario", "echo")))
+    for line in odd:
+        fake.write(line + b"\n")
+    fake.read_answer(fake.prompt(fake.open_session()))
+    assert leave(fake) == 0
+    assert len([entry for entry in entries(path) if entry["from"] == "client"]) == len(odd) + 3
+    again = start_faulty(fake_command("replay", str(path)))
+    for line in odd:
+        again.write(line + b"\n")
+    again.read_answer(again.prompt(again.open_session()))
+    leave(again)
+    assert b"Traceback" not in again.stderr()
+
+
+def test_an_agents_last_words_reach_a_client_that_reads_late(start_faulty: Start, tmp_path: Path) -> None:
+    scenario = json.dumps({"start": [{"raw": {"text": "x" * 99 + "\n", "repeat": 1300}}, {"exit": 0}]})
+    fake = start_faulty(fake_command("record", str(tmp_path / "c"), "--", *fake_command("--json", scenario)))
+    with pytest.raises(subprocess.TimeoutExpired):
+        fake.process.wait(1)  # our pipe is full, and the rest is not lost
+    assert b"".join(iter(fake.read_bytes, b"")) == (b"x" * 99 + b"\n") * 1300
+    assert fake.exit_code() == 0
 
 
 def test_the_exit_code_of_the_recorded_agent_is_kept(start_faulty: Start, tmp_path: Path) -> None:
@@ -130,29 +176,6 @@ def test_the_official_example_agent_is_recorded_and_replayed(start: Start, tmp_p
     fake = start(fake_command("replay", str(path)))
     assert Visit(fake).run(prompts=1) == "prompt: end_turn"
     assert leave(fake) == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "masked"),
-    [
-        ({"API_KEY": "abc"}, {"API_KEY": MASK}),
-        ({"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "MODE", "value": "ro"}]},
-         {"env": [{"name": "DB_PASSWORD", "value": MASK}, {"name": "MODE", "value": "ro"}]}),
-        ({"h": [{"name": "Authorization", "value": "x"}]}, {"h": [{"name": "Authorization", "value": MASK}]}),
-        ({"inputTokens": 12, "text": "plain"}, {"inputTokens": 12, "text": "plain"}),
-        ("use sk-abcdefghijklmnop now", f"use {MASK} now"),
-        ("Bearer abcdefgh12345", f"Bearer {MASK}"),
-        ("https://me:pw@host/x", f"https://{MASK}@host/x"),
-        ("ghp_" + "a" * 36, MASK),
-        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", MASK),
-        ("the hunter2-hunter2 value", f"the {MASK} value"),
-    ],
-)  # fmt: skip
-def test_secrets_are_masked_by_name_by_shape_and_by_value(value: Any, masked: Any) -> None:
-    assert (
-        Masker({"MY_SECRET": "hunter2-hunter2", "SHORT_KEY": "a", "HOME": "/root-folder"}).value(value)
-        == masked
-    )
 
 
 def test_no_secret_gets_into_a_recording(start_faulty: Start, tmp_path: Path) -> None:
@@ -210,6 +233,34 @@ def test_check_says_what_a_client_did_wrong(client: list[str], verdict: str) -> 
     assert verdict in done.stdout
 
 
+def test_check_waits_for_what_the_fake_finds_after_the_client_has_left() -> None:
+    # The client leaves an answer owing, closes the pipes and is gone before the fake can have seen it.
+    done = run_check("--scenario", "turn-permission", "--", *CLIENT, "hasty")
+    assert "broken: unanswered" in done.stdout
+
+
+def test_check_leaves_nothing_of_a_client_behind(tmp_path: Path) -> None:
+    with LifeSocket(tmp_path) as life:
+        code = "import socket, time; s = socket.socket(socket.AF_UNIX); "
+        code += f"s.connect({life.path!r}); s.send(b'x'); time.sleep(99)"
+        inner = shlex.join([sys.executable, "-S", "-c", code])
+        done = run_check("--scenario", "demo", "--timeout", "4", "--", "/bin/sh", "-c", f"{inner}; true")
+        assert "timeout" in done.stdout
+        connection, _ = life.accept()
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("option", ["--list", "--schema", "--reference"])
+def test_a_reader_that_has_seen_enough_is_no_mistake(option: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        fake_command(option), stdout=writing, stderr=subprocess.PIPE, cwd=REPOSITORY, check=False, timeout=60
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_every_conformance_scenario_ends_well_for_a_plain_client(start_faulty: Start) -> None:
     assert set(check.CONFORMANCE) <= set(builtin.purposes())
     done = run_check("--scenario", "flood", "--scenario", "wire-nulls", "--", *CLIENT, "good")
@@ -225,6 +276,8 @@ def test_every_conformance_scenario_ends_well_for_a_plain_client(start_faulty: S
         ["replay", "--fast", "f"],
         ["check"],
         ["check", "--scenario", "x", "--", "c"],
+        ["check", "--timeout", "\u00b2", "--", "c"],
+        ["check", "--timeout", "0", "--", "c"],
     ],
 )
 def test_a_subcommand_that_makes_no_sense_says_how_it_is_used(arguments: list[str]) -> None:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from fake_acp_server import rules
+from fake_acp_server.builtin_basics import OPTIONS
 from tests.fake.driver import REPOSITORY, Fake, fake_command
 from tests.fake.visitor import Visit, leave
 
@@ -20,7 +21,10 @@ Start = Callable[..., Fake]
 NEW = {"cwd": "/srv", "mcpServers": []}
 TEXT = {"type": "text", "text": "x"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-OFFERED = {"modes": {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}}
+OFFERED = {
+    "modes": {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]},
+    "configOptions": OPTIONS,
+}
 
 
 @pytest.fixture
@@ -121,6 +125,31 @@ WRONG_FRAMES: list[tuple[str, list[dict[str, Any]]]] = [
         [{"id": 50, "method": "session/set_mode", "params": {"sessionId": "session-1", "modeId": "none"}}],
     ),
     ("foreign-answer", [{"id": 50, "result": {}}]),
+    ("frame", [{"id": 2**64, "method": "_x", "params": {}}]),
+    ("params", [{"id": 50, "method": "_x", "params": 7}]),
+    (
+        "params",
+        [
+            {
+                "id": 50,
+                "method": "session/new",
+                "params": {"cwd": "/", "mcpServers": [{"name": "x", "command": "x", "args": [], "env": []}]},
+            }
+        ],
+    ),
+    *(
+        (
+            "mode-or-option",
+            [
+                {
+                    "id": 50,
+                    "method": "session/set_config_option",
+                    "params": {"sessionId": "session-1", "configId": option, "value": value},
+                }
+            ],
+        )
+        for option, value in (("none", "low"), ("effort", "enormous"))
+    ),
 ]
 
 
@@ -134,8 +163,70 @@ def test_a_wrong_frame_breaks_its_rule_and_no_other(judge: Any, rule: str, frame
     assert judge({"session_new": {"merge": OFFERED}}, misbehave) == [rule]
 
 
-def test_a_line_that_is_no_json_is_a_wrong_frame(judge: Any) -> None:
-    assert judge("echo", lambda fake: fake.write(b"hello?\n")) == ["frame"]
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello?",
+        b'{"jsonrpc": "2.0",',
+        b'{"jsonrpc": "2.0", "method": "_x", "params": {"n": NaN}}',
+        b'{"jsonrpc": "2.0", "method": "_x", "params": {"t": "\xff"}}',
+        b'\xef\xbb\xbf{"jsonrpc": "2.0", "method": "_x"}',
+        '{"jsonrpc": "2.0", "method": "_x"}'.encode("utf-16-be"),
+        b"[" * 100_000,
+    ],
+    ids=["text", "half", "nan", "utf-8", "bom", "utf-16", "deep"],
+)
+def test_a_line_that_is_no_json_is_a_wrong_frame(judge: Any, line: bytes) -> None:
+    assert judge("echo", lambda fake: fake.write(line + b"\n")) == ["frame"]
+
+
+def test_values_of_groups_and_of_later_lists_of_options_are_offered_too(judge: Any) -> None:
+    def set_them(fake: Fake) -> None:
+        session = fake.open_session()
+        change = {"sessionId": session, "configId": "effort"}
+        fake.call("session/set_config_option", {**change, "value": "high"})
+        fake.read_answer(fake.prompt(session))
+        fake.call("session/set_config_option", {"sessionId": session, "configId": "new", "value": "v"})
+        fake.read_answer(fake.prompt(session))
+        fake.call("session/set_config_option", {**change, "value": "low"})
+
+    new = {"id": "new", "name": "New", "type": "select", "currentValue": "v", "options": [{"value": "v"}]}
+    update = {"sessionUpdate": "config_option_update", "configOptions": [new]}
+    scenario = {"session_new": {"merge": {"configOptions": OPTIONS}}, "turns": [[{"update": update}]]}
+    assert judge(scenario, set_them) == ["mode-or-option"]
+
+
+def test_a_prompt_sent_behind_a_close_is_too_late(judge: Any) -> None:
+    def close_and_prompt_at_once(fake: Fake) -> None:
+        session = fake.open_session()
+        close = fake.request("session/close", {"sessionId": session})
+        fake.prompt(session)
+        fake.read_answer(close)
+
+    assert judge({"session_close": {"delay_seconds": 0.2}}, close_and_prompt_at_once) == ["unknown-session"]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        {"initialize": {"merge": {"agentCapabilities": 7, "authMethods": [7, None]}}},
+        {"initialize": {"merge": {"agentCapabilities": {"mcpCapabilities": 7, "promptCapabilities": []}}}},
+        {"session_new": {"merge": {"modes": 7, "configOptions": {"a": 1}}}},
+        {"session_new": {"merge": {"modes": {"availableModes": [7]}, "configOptions": [7, {"options": 7}]}}},
+        {"turns": [[{"permission": {"options": [7, None], "wait": False}}]]},
+        {"turns": [[{"frame": {"jsonrpc": "2.0", "method": "session/update", "params": [7]}}]]},
+        {"turns": [[{"frame": {"jsonrpc": "2.0", "id": 9, "method": "session/request_permission"}}]]},
+    ],
+)
+def test_an_agent_that_says_nonsense_is_no_clients_fault(judge: Any, scenario: Any) -> None:
+    def go_through(fake: Fake) -> None:
+        session = fake.open_session()
+        prompt = fake.prompt(session)
+        if "permission" in json.dumps(scenario):
+            fake.answer(fake.read_request(), {"outcome": {"outcome": "cancelled"}})
+        fake.read_answer(prompt)
+
+    assert judge(scenario, go_through) == []
 
 
 def test_a_session_before_initialize_is_too_early(judge: Any) -> None:
@@ -225,8 +316,8 @@ def test_the_report_exists_while_the_conversation_goes_on(start_faulty: Start, t
 
 
 def test_strict_mode_without_a_report_only_sets_the_exit_code(start_faulty: Start) -> None:
-    for environment, code in (({}, 0), ({"FAKE_ACP_STRICT": "0"}, 0), ({"FAKE_ACP_STRICT": "1"}, 1)):
-        fake = start_faulty("echo", environment=environment)
+    for value, code in (("", 0), ("0", 0), ("1", 1)):
+        fake = start_faulty("echo", environment={"FAKE_ACP_STRICT": value})
         fake.call("session/new", NEW)
         assert leave(fake) == code
 
