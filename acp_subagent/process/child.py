@@ -11,8 +11,10 @@ belongs to the caller, who also closes `stdout`.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 import trio
 
@@ -33,7 +35,7 @@ _SESSIONS_AGE_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
 #: children that had not exited when their ladder ended
-_uncollected: list[trio.Process] = []
+_uncollected: list[subprocess.Popen[bytes]] = []
 
 
 def exit_status(code: int, status: int) -> ExitStatus:
@@ -49,32 +51,40 @@ def collect_late_exits() -> None:
         _uncollected[:] = [process for process in _uncollected if process.poll() is None]
 
 
+class Pipes(NamedTuple):
+    """Our ends of a child's pipes."""
+
+    stdin: trio.lowlevel.FdStream
+    stdout: trio.lowlevel.FdStream
+    stderr: trio.lowlevel.FdStream
+
+
 class Child:
     """A running child. Made by `ProcessHost.spawn`; ended by `end_tree`, which its owner must call."""
 
     def __init__(
         self,
-        process: trio.Process,
+        process: subprocess.Popen[bytes],
+        pipes: Pipes,
         spec: LaunchSpec,
         tree: Tree,
         scans: Scans,
+        *,
         on_stderr: Callable[[bytes], None] | None,
     ) -> None:
-        assert isinstance(process.stdin, trio.lowlevel.FdStream)
-        assert isinstance(process.stdout, trio.lowlevel.FdStream)
-        assert isinstance(process.stderr, trio.lowlevel.FdStream)
         self.pid: int = process.pid
         #: the child's stdin; closed by the first rung of the ladder
-        self.stdin: trio.lowlevel.FdStream = process.stdin
+        self.stdin: trio.lowlevel.FdStream = pipes.stdin
         #: the child's stdout; the caller reads it to the end and closes it
-        self.stdout: trio.lowlevel.FdStream = process.stdout
+        self.stdout: trio.lowlevel.FdStream = pipes.stdout
         #: set when the exit of the child (not of its whole tree) was seen
         self.exited = trio.Event()
         #: how it ended; None until then, and for ever when somebody else collected its exit
         self.exit_status: ExitStatus | None = None
         self._process = process
-        self._stderr = process.stderr
-        self._spec = spec
+        self._stderr = pipes.stderr
+        self._graces = Graces(spec.eof_grace_seconds, spec.term_grace_seconds, spec.kill_grace_seconds)
+        self._stderr_tail_bytes = spec.stderr_tail_bytes
         self._tree = tree
         self._scans = scans
         self._on_stderr = on_stderr
@@ -169,12 +179,13 @@ class Child:
         return facts is not None
 
     async def _end_tree(self) -> None:
-        graces = Graces(
-            self._spec.eof_grace_seconds, self._spec.term_grace_seconds, self._spec.kill_grace_seconds
-        )
         try:
             self._report = await end_tree(
-                self, self._tree, self._scans, graces, hurried=lambda: any(e.is_set() for e in self._hurry)
+                self,
+                self._tree,
+                self._scans,
+                self._graces,
+                hurried=lambda: any(event.is_set() for event in self._hurry),
             )
         finally:
             if self._report is None:  # only an interrupt from the keyboard gets here
@@ -203,7 +214,7 @@ class Child:
 
     def _take_stderr(self, data: bytes) -> None:
         self._tail += data
-        del self._tail[: max(0, len(self._tail) - self._spec.stderr_tail_bytes)]
+        del self._tail[: max(0, len(self._tail) - self._stderr_tail_bytes)]
         if self._on_stderr is not None:
             try:
                 self._on_stderr(data)

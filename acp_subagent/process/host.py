@@ -18,12 +18,15 @@ import trio
 
 from acp_subagent.errors import SpawnError
 from acp_subagent.process.census import Census
-from acp_subagent.process.child import Child, collect_late_exits
+from acp_subagent.process.child import Child, Pipes, collect_late_exits
 from acp_subagent.process.launch import LaunchSpec, check_launch, spawn_error
 from acp_subagent.process.procfs import COOKIE, ProcessFacts
 from acp_subagent.process.teardown import Scans
 from acp_subagent.process.tree import Birth, Tree, process_table
 from acp_subagent.process.watchdog import Watchdog
+
+#: how often to look whether a process that is given up has ended
+_POLL_SECONDS = 0.01
 
 
 class ProcessHost:
@@ -41,6 +44,7 @@ class ProcessHost:
         self._census = Census(process_table())
         self._scans = Scans(self._census)
         self._watchdog = Watchdog(service_id, since=self._census.table.now()) if watchdog else None
+        self._starting = trio.Lock()
 
     @property
     def watchdog_pid(self) -> int | None:
@@ -57,26 +61,27 @@ class ProcessHost:
         """Start one child; the caller owns it and must call its `end_tree`.
 
         The drain of its stderr and the watch for its exit run in `nursery`. `on_stderr` gets each piece of
-        stderr as it comes; it must not block, and is not asked again once it raised. Waits while all worker
-        threads of the program are busy. Cancelled while the spawn is under way, it waits for it, ends what
-        was started, and only then goes on as `Cancelled`.
+        stderr as it comes; it must not block, and is not asked again once it raised. Cancelled while the
+        spawn is under way, it ends what was started, and only then goes on as `Cancelled`.
         Raises `SpawnError` with the reason word; then nothing was started, or it has been ended.
         """
         check_launch(spec)
         collect_late_exits()
         if self._watchdog is not None:
             await self._watchdog.ensure_running()
-        birth = Birth.now(self._census)
-        self._launches += 1
-        element = f"/{self._service_id}.{self._launches}"
-        process = await _open(spec, os.environ.get(COOKIE, "") + element)
+        # One in each pass of the scheduler: everybody else has to wait while a process is started.
+        async with self._starting:
+            birth = Birth.now(self._census)
+            self._launches += 1
+            element = f"/{self._service_id}.{self._launches}"
+            process, pipes = _open(spec, os.environ.get(COOKIE, "") + element)
         # No checkpoint from here to where somebody owns the child.
         try:
             leader = self._leader(process.pid, birth)
             tree = Tree(self._census, element=element + "/", birth=birth, leader=leader)
-            child = Child(process, spec, tree, self._scans, on_stderr)
+            child = Child(process, pipes, spec, tree, self._scans, on_stderr=on_stderr)
         except BaseException:
-            await _give_up(process)
+            await _give_up(process, pipes)
             raise
         try:
             child.start_tasks(nursery)
@@ -103,34 +108,48 @@ class ProcessHost:
             await self._watchdog.aclose()
 
 
-async def _open(spec: LaunchSpec, cookie: str) -> trio.Process:
+def _open(spec: LaunchSpec, cookie: str) -> tuple[subprocess.Popen[bytes], Pipes]:
+    """Start the process, and return it with our ends of its pipes.
+
+    Not in a thread: where there is `vfork`, the thread would hold the interpreter's lock until the new
+    program runs, so that nobody else could go on meanwhile either.
+    """
+    ends: list[int] = []
     try:
-        return await trio.lowlevel.open_process(
+        for _ in range(3):
+            ends += os.pipe()
+        stdin, ours_in, ours_out, stdout, ours_err, stderr = ends
+        process = subprocess.Popen(
             [spec.command, *spec.args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
             cwd=spec.cwd,
             env={**spec.environment, COOKIE: cookie},
             start_new_session=True,
         )
     except OSError as error:
         failure = spawn_error(error, spec)
-    except (ValueError, RuntimeError) as error:
-        # ValueError: text that the system has no bytes for. RuntimeError: no thread can be started.
+    except ValueError as error:  # text that the system has no bytes for
         failure = SpawnError("", cause=error)
+    else:
+        for theirs in (stdin, stdout, stderr):
+            os.close(theirs)
+        return process, Pipes(*map(trio.lowlevel.FdStream, (ours_in, ours_out, ours_err)))
+    for end in ends:
+        os.close(end)
     # Raised out here, so that it carries no foreign exception, whose text may quote arguments.
     raise failure
 
 
-async def _give_up(process: trio.Process) -> None:
+async def _give_up(process: subprocess.Popen[bytes], pipes: Pipes) -> None:
     """End a process that nobody can own, for an error of our own."""
+    process.kill()
+    for pipe in pipes:
+        pipe.close()
     with trio.CancelScope(shield=True):
-        process.kill()
-        await process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        assert isinstance(stream, trio.lowlevel.FdStream)
-        stream.close()
+        while process.poll() is None:  # noqa: ASYNC110  no event tells of it
+            await trio.sleep(_POLL_SECONDS)
 
 
 async def _end_at_once(child: Child) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -103,7 +104,6 @@ async def test_a_working_directory_that_has_vanished_is_refused(stage: Stage) ->
 @pytest.mark.parametrize("spare", range(0, 16, 2))
 async def test_running_out_of_descriptors_is_refused_and_leaves_nothing(stage: Stage, spare: int) -> None:
     """With few to spare the spawn fails at one place or another; with enough it succeeds."""
-    await stage.spawn("until_eof")  # the worker thread is there now
     with descriptors_left(spare):
         outcome = None
         try:
@@ -139,19 +139,18 @@ async def test_a_spawn_that_is_cancelled_leaves_nothing(stage: Stage, delay_seco
     assert len(open_descriptors()) == descriptors
 
 
-async def test_cancelled_in_the_middle_it_waits_for_the_spawn_and_ends_the_child(
+async def test_cancelled_while_it_is_started_the_child_is_ended(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = trio.lowlevel.open_process
     pids = []
 
-    async def slow(*args: Any, **options: Any) -> trio.Process:
-        process: trio.Process = await real(*args, **options)
-        pids.append(process.pid)
-        scope.cancel()
-        return process
+    class Slow(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            pids.append(self.pid)
+            scope.cancel()
 
-    monkeypatch.setattr(trio.lowlevel, "open_process", slow)
+    monkeypatch.setattr(subprocess, "Popen", Slow)
     with trio.CancelScope() as scope:
         await stage.spawn("call", "until_eof")
 
@@ -160,7 +159,21 @@ async def test_cancelled_in_the_middle_it_waits_for_the_spawn_and_ends_the_child
     assert pids[0] not in our_children()
 
 
-async def test_a_full_pool_of_threads_makes_a_spawn_wait_and_the_wait_can_be_cancelled(stage: Stage) -> None:
+async def test_a_child_that_nobody_can_own_is_ended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    children, descriptors = our_children(), len(open_descriptors())
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no tree")
+
+    monkeypatch.setattr("acp_subagent.process.host.Tree", broken)
+    with pytest.raises(RuntimeError, match="no tree"):
+        await stage.spawn("call", "until_eof")
+
+    assert our_children() == children
+    assert len(open_descriptors()) == descriptors
+
+
+async def test_a_spawn_needs_no_worker_thread(stage: Stage) -> None:
     limiter = trio.to_thread.current_default_thread_limiter()
     release = threading.Event()
     async with trio.open_nursery() as nursery:
@@ -168,14 +181,38 @@ async def test_a_full_pool_of_threads_makes_a_spawn_wait_and_the_wait_can_be_can
             nursery.start_soon(partial(trio.to_thread.run_sync, release.wait))
         await trio.testing.wait_all_tasks_blocked(0.01)
         try:
-            with trio.move_on_after(0.1) as deadline:
-                await stage.spawn("call", "until_eof")
-            assert deadline.cancelled_caught
-            assert our_children() == set()
+            await stage.spawn("call", "until_eof")
+            await stage.roll.wait_for(1)
         finally:
             release.set()
-    await stage.spawn("call", "until_eof")
-    await stage.roll.wait_for(1)
+
+
+async def test_of_many_children_started_at_once_one_starts_in_each_pass_of_the_scheduler(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes, started_in = 0, []
+
+    class Counting(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            nonlocal passes
+            passes += 1
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            started_in.append(passes)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    counting = Counting()
+    trio.lowlevel.add_instrument(counting)
+    try:
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(stage.start, launch("/bin/cat"))
+    finally:
+        trio.lowlevel.remove_instrument(counting)
+
+    assert len(set(started_in)) == len(started_in) == 5
 
 
 async def test_a_nursery_that_takes_no_more_tasks_gets_no_child(stage: Stage) -> None:
