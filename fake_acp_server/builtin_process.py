@@ -69,9 +69,15 @@ CHILDREN: dict[str, dict[str, Any]] = {
     "process-bare-daemon": _child(
         "leaves a daemon with an empty environment", "double-fork", ignore_term=True, environment="empty"
     ),
+    "process-own-group": _child("leaves a child in a process group of its own", "own-group"),
+    "process-closed": _child("leaves a child that has closed every descriptor", "closed"),
+    "process-stopped": _child("leaves a child that has stopped itself", "stopped", seconds=30),
     "process-holds-stdout": _child("leaves a child that keeps stdout open", "holds-stdout"),
     "process-fork-loop": _child("leaves a process that goes on starting children", "fork-loop", seconds=30),
     "process-relay": _child("leaves a process that its child replaces, again and again", "relay", seconds=30),
+    "process-setsid-relay": _child(
+        "leaves the same, and each in a session of its own", "setsid-relay", seconds=30
+    ),
     "process-cleans-up": {
         "purpose": "has a child and ends it itself when stdin ends",
         "turns": [[{"child": {"kind": "plain", "connect": SOCKET}}, ANSWER]],

@@ -3,7 +3,7 @@
 Two halves in one file. ``start``, used by the agent, starts this very file as a script with a fresh
 interpreter, so that nothing forks inside a process with threads, and waits until the child is in place. The
 script half then becomes what its kind says. Each process that is left over leaves by itself after
-``seconds``, whatever happens.
+``seconds``, whatever happens; one that has stopped itself, as soon as it is woken after that.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ KINDS = {
     "launcher-stays": "its starter stays, and passes no signal on",
     "double-fork": "a daemon: its own session, its starter gone",
     "setsid": "a child in a session and group of its own",
+    "own-group": "a child in a group of its own, in the agent's session",
+    "closed": "a child that has closed every descriptor",
+    "stopped": "a child that has stopped itself: it takes no signal but SIGKILL and SIGCONT",
     "holds-stdout": "a child that keeps the agent's stdout open",
     "fork-loop": "a process that goes on starting children, each of which waits",
     "relay": "a process that again and again is replaced by its own child: always one, never the same pid",
+    "setsid-relay": "the same, and each begins with a session of its own",
 }
 
-#: Kinds that need ``fork``.
-_FORKING = frozenset({"launcher-exits", "launcher-stays", "double-fork", "setsid", "fork-loop", "relay"})
+#: Kinds that need ``fork``, sessions, groups or stop signals.
+_POSIX = frozenset(KINDS) - {"plain", "holds-stdout", "closed"}
 
 #: What a child says on stderr when it is there.
 IN_PLACE = b"in place\n"
@@ -45,7 +49,7 @@ def start(spec: dict[str, Any]) -> None:
     kind = spec["kind"]
     if kind not in KINDS:
         raise ValueError(f"no kind of child is called {kind}")
-    if kind in _FORKING and not hasattr(os, "fork"):
+    if kind in _POSIX and not hasattr(os, "fork"):
         faults.unsupported(f"a {kind} child needs fork")
     command = [
         sys.executable, "-I", "-S", os.path.abspath(__file__), kind, spec.get("connect", ""),
@@ -93,14 +97,22 @@ def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds
     os.dup2(null, 2)
     if kind == "fork-loop":
         _fork_loop(deadline, every_seconds)
-    if kind == "relay":
-        _relay(deadline, every_seconds)
+    elif kind in ("relay", "setsid-relay"):
+        _relay(deadline, every_seconds, own_sessions=kind == "setsid-relay")
+    elif kind == "closed":
+        os.closerange(0, 65536)
+    elif kind == "stopped":
+        import signal
+
+        os.kill(os.getpid(), signal.SIGSTOP)
     _sleep_until(deadline)
 
 
 def _take_place(kind: str, deadline: float) -> None:
-    if kind == "setsid":
+    if kind in ("setsid", "setsid-relay"):
         os.setsid()
+    elif kind == "own-group":
+        os.setpgid(0, 0)
     elif kind == "launcher-exits" and os.fork():
         os._exit(0)
     elif kind == "launcher-stays" and os.fork():
@@ -122,10 +134,12 @@ def _fork_loop(deadline: float, every_seconds: float) -> None:
         time.sleep(every_seconds)
 
 
-def _relay(deadline: float, every_seconds: float) -> None:
+def _relay(deadline: float, every_seconds: float, own_sessions: bool) -> None:
     while time.monotonic() < deadline:
         if os.fork():
             os._exit(0)
+        if own_sessions:
+            os.setsid()
         time.sleep(every_seconds)
 
 

@@ -189,7 +189,18 @@ class Exit(Closed):
 
 
 ChildKind = Literal[
-    "plain", "launcher-exits", "launcher-stays", "double-fork", "setsid", "holds-stdout", "fork-loop", "relay"
+    "plain",
+    "launcher-exits",
+    "launcher-stays",
+    "double-fork",
+    "setsid",
+    "own-group",
+    "closed",
+    "stopped",
+    "holds-stdout",
+    "fork-loop",
+    "relay",
+    "setsid-relay",
 ]
 
 
@@ -203,7 +214,7 @@ class Child(Closed):
     ignore_term: bool = False
     environment: Literal["inherit", "empty"] = "inherit"
     seconds: float | str = Field(120, description="after that it leaves by itself")
-    every_seconds: float = Field(0.01, description="pace of `fork-loop` and `relay`")
+    every_seconds: float = Field(0.01, description="pace of `fork-loop` and of relays")
     wait: bool = Field(True, description="false: do not wait until it is in place")
 
 

@@ -238,9 +238,12 @@ CHILD_KINDS = [
     "launcher-stays",
     "double-fork",
     "setsid",
+    "own-group",
+    "stopped",
     "holds-stdout",
     "fork-loop",
     "relay",
+    "setsid-relay",
 ]
 
 
@@ -257,7 +260,7 @@ def test_a_child_outlives_the_killed_agent(start_faulty: Start, life: LifeSocket
     connection.setblocking(False)
     with pytest.raises(BlockingIOError):
         connection.recv(1)
-    if kind not in ("relay", "fork-loop"):
+    if kind not in ("relay", "setsid-relay", "fork-loop"):
         os.kill(int(pid), signal.SIGTERM)
         kill_pid(int(pid))
     connection.settimeout(20)
@@ -269,6 +272,7 @@ def test_a_child_outlives_the_killed_agent(start_faulty: Start, life: LifeSocket
     [
         ("plain", False, False),
         ("launcher-exits", False, False),
+        ("own-group", True, False),
         ("setsid", True, True),
         ("double-fork", True, True),
     ],
@@ -286,8 +290,21 @@ def test_a_child_hides_as_its_kind_says(
         own_session,
     )
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    assert (int(stat[1]) == ours) == (kind in ("plain", "setsid"))
+    assert (int(stat[1]) == ours) == (kind in ("plain", "own-group", "setsid"))
     kill_pid(pid)
+
+
+def test_a_child_that_has_closed_everything_lives_on(start_faulty: Start, life: LifeSocket) -> None:
+    fake = start_faulty(turns({"child": {"kind": "closed", "connect": life.path, "seconds": 20}}))
+    fake.read_answer(fake.prompt(fake.open_session()))
+    connection, said = life.accept()
+    pid = int(said.split()[1])
+    assert connection.recv(1) == b""
+    descriptor = os.pidfd_open(pid)
+    assert os.listdir(f"/proc/{pid}/fd") == []
+    kill_pid(pid)
+    assert select.select([descriptor], [], [], 20)[0]  # it lived until now
+    os.close(descriptor)
 
 
 def test_a_held_stdout_is_open_after_the_agents_death(start_faulty: Start, life: LifeSocket) -> None:

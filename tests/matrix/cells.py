@@ -23,9 +23,13 @@ class Tree(StrEnum):
     DOUBLE_FORK = "double-fork"  #: a daemon
     SETSID = "setsid"  #: a child in a session of its own
     SETSID_IGNORES_TERM = "setsid-ignores-term"  #: the same, and it ignores SIGTERM
+    OWN_GROUP = "own-group"  #: a child in a process group of its own
+    CLOSED = "closed"  #: a child that has closed every descriptor
+    STOPPED = "stopped"  #: a child that has stopped itself
     HOLDS_STDOUT = "holds-stdout"  #: a child that keeps the agent's stdout open
     FORK_LOOP = "fork-loop"  #: a child that goes on forking
     RELAY = "relay"  #: a child that is replaced by its own child again and again
+    SETSID_RELAY = "setsid-relay"  #: the same, and each link begins with a session of its own
     BEHIND_LAUNCHER = "behind-launcher"  #: the started process is a launcher of the agent
     LEFT_BY_LAUNCHER = "left-by-launcher"  #: the same, and it has exited
     CROWD = "crowd"  #: one of each kind

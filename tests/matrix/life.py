@@ -1,11 +1,13 @@
 """Proof of life and death by the kernel: a socket that every process of a cell holds.
 
-It closes when its owner dies, and not before: nobody has to be asked, and nothing is waited for by time.
+It closes when its owner dies, and not before: nobody has to be asked, and nothing is waited for by time. Who
+has closed every descriptor holds none; of such a one a pidfd tells.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -34,18 +36,15 @@ class LifeSocket:
 
     async def _hold(self, stream: trio.SocketStream) -> None:
         async with stream:
-            if not await stream.receive_some():
+            said = await stream.receive_some()
+            if not said:
                 return  # it died before it was in place
             self.met += 1
             self.alive += 1
             self._change()
-            try:
-                while await stream.receive_some():
-                    continue
-            except trio.BrokenResourceError:
-                self.alive -= 1
-            else:
-                self.alive -= 1
+            kind, _, pid = said.decode().partition(" ")
+            await (_death_of(int(pid)) if kind == "closed" else _end_of(stream))
+            self.alive -= 1
             self._change()
 
     async def met_all(self, number: int) -> None:
@@ -64,6 +63,24 @@ class LifeSocket:
     def _change(self) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
+
+
+async def _end_of(stream: trio.SocketStream) -> None:
+    with suppress(trio.BrokenResourceError):
+        while await stream.receive_some():
+            continue
+
+
+async def _death_of(pid: int) -> None:
+    """Wait for the death of a process that was in place a moment ago: its number is no other's yet."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        await trio.lowlevel.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def marked(mark: str) -> list[int]:

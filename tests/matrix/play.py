@@ -52,17 +52,26 @@ _CHILDREN: dict[Tree, list[dict[str, Any]]] = {
     Tree.DOUBLE_FORK: [{"kind": "double-fork"}],
     Tree.SETSID: [{"kind": "setsid"}],
     Tree.SETSID_IGNORES_TERM: [{"kind": "setsid", "ignore_term": True}],
+    Tree.OWN_GROUP: [{"kind": "own-group"}],
+    Tree.CLOSED: [{"kind": "closed"}],
+    Tree.STOPPED: [{"kind": "stopped", "ignore_term": True}],
     Tree.HOLDS_STDOUT: [{"kind": "holds-stdout"}],
     Tree.FORK_LOOP: [{"kind": "fork-loop", "every_seconds": 0.05}],
     Tree.RELAY: [{"kind": "relay", "every_seconds": 0.02}],
+    Tree.SETSID_RELAY: [{"kind": "setsid-relay", "every_seconds": 0.02}],
 }
 _CHILDREN[Tree.CROWD] = [
-    *(
-        child
-        for tree in (Tree.IGNORES_TERM, Tree.LAUNCHER_STAYS, Tree.DOUBLE_FORK)
-        for child in _CHILDREN[tree]
-    ),
-    *(child for tree in (Tree.SETSID_IGNORES_TERM, Tree.HOLDS_STDOUT) for child in _CHILDREN[tree]),
+    child
+    for tree in (
+        Tree.IGNORES_TERM,
+        Tree.LAUNCHER_STAYS,
+        Tree.DOUBLE_FORK,
+        Tree.SETSID_IGNORES_TERM,
+        Tree.CLOSED,
+        Tree.STOPPED,
+        Tree.HOLDS_STDOUT,
+    )
+    for child in _CHILDREN[tree]
 ]
 _LAUNCHERS = {Tree.BEHIND_LAUNCHER: "stays", Tree.LEFT_BY_LAUNCHER: "exits"}
 
