@@ -172,6 +172,8 @@ class ProcTable:
         return parse_stat(line) if line else None
 
     def cookie(self, facts: ProcessFacts) -> bytes | None:
+        if not facts.alive:
+            return b""  # its memory is gone, and its environment with it
         environ = _read(f"/proc/{facts.pid}/environ")
         if not environ and facts.state in "ZXx" and facts.threads > 1:
             # The first thread has ended and took the view of the memory with it; the others still have it.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -85,14 +85,17 @@ class Tree:
         self._adopted: set[Identity] = set()
         # Each session of the tree, and when its first process started (None: that one was gone already).
         self._sessions: dict[int, int | None] = {}
+        # Sessions of strangers who are all dead, with their pids: only the living can make or join anything.
+        # Where nobody reaps orphans there are thousands of them, too many to read at each look.
+        self._dead_strangers: dict[int, list[int]] = {}
         #: living members as last seen, by pid
         self.alive: dict[int, ProcessFacts] = {}
         #: how many processes of the tree were ever seen
         self.found = 0
         # Those of them that the table still has, dead ones too: none is counted twice.
         self._counted: set[Identity] = set()
-        #: true when somebody may have slipped through the last look: one member ended while it was going on,
-        #: perhaps after a fork, or a process was met that may be in the middle of an `exec`
+        #: true when somebody may have slipped through the last look: a member, or somebody in a new session,
+        #: ended before it was read, perhaps after a fork, or a process may be in the middle of an `exec`
         self.doubtful = False
         if leader is not None:
             self._keep([leader])
@@ -107,8 +110,10 @@ class Tree:
         for session in list(self._sessions):
             for facts in self._members_of_own(session, snapshot):
                 ours[facts.pid] = facts
-        strangers = self._adopt_strangers(ours, snapshot)
+        strangers = dict(self._strangers(snapshot))
+        self._adopt(strangers, ours, snapshot)
         self.doubtful = self._leaves_doubts(ours, strangers, snapshot)
+        self._remember_dead(strangers, snapshot)
         self.alive = {pid: facts for pid, facts in self.alive.items() if pid in ours}
         self._counted.intersection_update(facts.identity for facts in ours.values())
         self._keep(ours.values())
@@ -202,40 +207,60 @@ class Tree:
             if facts is not None and _was_in(facts, session) and facts.start >= self._birth.since
         ]
 
-    def _adopt_strangers(self, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> list[ProcessFacts]:
-        """Go through the sessions that nobody has claimed: one member of ours in it makes all of it ours.
-
-        Returns the processes that are left, in sessions that are as new as ours and somebody else's.
-        """
-        strangers: dict[int, list[ProcessFacts]] = {}
+    def _strangers(self, snapshot: Snapshot) -> Iterator[tuple[int, list[ProcessFacts | None]]]:
+        """The sessions that nobody has claimed and that are as new as ours; None is who has gone since."""
         for session in self.census.unclaimed(snapshot, since_look=self._birth.look):
-            members = [facts for facts in map(snapshot.facts, snapshot.members[session]) if facts is not None]
+            pids = snapshot.members[session]
+            if session == self._own_session or self._dead_strangers.get(session) == pids:
+                continue
+            members = [snapshot.facts(pid) for pid in pids]
             # A session with a process older than the tree is somebody else's, whatever runs in it: a daemon
             # that was there before may start programs with the environment of whoever asks it to.
-            if session != self._own_session and all(facts.start >= self._birth.since for facts in members):
-                strangers[session] = members
+            if all(facts is None or facts.start >= self._birth.since for facts in members):
+                yield session, members
+
+    def _adopt(
+        self,
+        strangers: dict[int, list[ProcessFacts | None]],
+        ours: dict[int, ProcessFacts],
+        snapshot: Snapshot,
+    ) -> None:
+        """Take the sessions that have one member of ours in them, which makes all of them ours."""
         adopted = True
         while adopted:
             adopted = False
             for session, members in list(strangers.items()):
-                if any(self._is_ours(facts, ours, snapshot) for facts in members):
-                    ours.update((facts.pid, facts) for facts in members if _was_in(facts, session))
+                present = [facts for facts in members if facts is not None]
+                if any(self._is_ours(facts, ours, snapshot) for facts in present):
+                    ours.update((facts.pid, facts) for facts in present if _was_in(facts, session))
                     del strangers[session]
                     adopted = True
-        return [facts for members in strangers.values() for facts in members]
+
+    def _remember_dead(self, strangers: dict[int, list[ProcessFacts | None]], snapshot: Snapshot) -> None:
+        kept = {s: pids for s, pids in self._dead_strangers.items() if snapshot.members.get(s) == pids}
+        for session, members in strangers.items():
+            if not any(facts is not None and facts.alive for facts in members):
+                kept[session] = snapshot.members[session]
+        self._dead_strangers = kept
 
     def _leaves_doubts(
-        self, ours: dict[int, ProcessFacts], strangers: list[ProcessFacts], snapshot: Snapshot
+        self,
+        ours: dict[int, ProcessFacts],
+        strangers: dict[int, list[ProcessFacts | None]],
+        snapshot: Snapshot,
     ) -> bool:
         listed = (pid for session in self._sessions for pid in snapshot.members.get(session, ()))
         return (
             any(snapshot.facts(pid) is None for pid in listed)
             or any(not facts.alive and facts.identity not in self._counted for facts in ours.values())
-            or any(
-                facts.alive and snapshot.cookie(facts) is None and self.census.doubts(facts.identity)
-                for facts in strangers
-            )
+            or any(self._may_be_ours(facts, snapshot) for members in strangers.values() for facts in members)
         )
+
+    def _may_be_ours(self, facts: ProcessFacts | None, snapshot: Snapshot) -> bool:
+        """Whether somebody in a new session shows no mark any more, or none yet."""
+        if facts is None or not facts.alive:
+            return True  # who is dead is met once; it may have left a child in a session of its own
+        return snapshot.cookie(facts) is None and self.census.doubts(facts.identity)
 
     def _is_ours(self, facts: ProcessFacts, ours: dict[int, ProcessFacts], snapshot: Snapshot) -> bool:
         parent = ours.get(facts.parent)

@@ -206,6 +206,41 @@ def test_a_zombie_is_dead_and_its_children_belong(scene: Scene) -> None:
     assert scene.members() == {LEADER, 102}
 
 
+def test_strangers_who_are_all_dead_are_read_once(scene: Scene) -> None:
+    """Where nobody reaps orphans there are thousands of them."""
+    read = []
+    facts = scene.table.facts
+    scene.table.facts = lambda pid: (read.append(pid), facts(pid))[1]  # type: ignore[method-assign, func-returns-value]
+    for pid in range(300, 320):
+        scene.table.add(pid, state="Z")
+    for _ in range(3):
+        assert scene.members() == {LEADER}
+    assert all(read.count(pid) == 1 for pid in range(300, 320))
+
+
+@pytest.mark.parametrize("state", ["Z", None], ids=["dead", "gone before it was read"])
+def test_a_look_at_which_a_stranger_in_a_new_session_has_just_ended_is_not_trusted(
+    scene: Scene, state: str | None
+) -> None:
+    """It may be a link of a chain that leaves its session with each fork, and have left the next one."""
+    scene.table.add(101, state=state or "S")
+    if state is None:
+        scene.table.facts = {LEADER: scene.table.rows[LEADER]}.get  # type: ignore[method-assign, assignment]
+    scene.members()
+    assert scene.tree.doubtful
+    scene.members()
+    assert not scene.tree.doubtful
+
+
+def test_a_member_in_a_session_whose_number_a_dead_stranger_had_is_found(scene: Scene) -> None:
+    scene.table.add(101, state="Z")
+    assert scene.members() == {LEADER}
+    del scene.table.rows[101]
+    assert scene.members() == {LEADER}
+    scene.table.add(101, cookie=b"/s.1", start=60)
+    assert scene.members() == {LEADER, 101}
+
+
 def test_a_zombie_with_threads_lives(scene: Scene) -> None:
     scene.table.add(101, parent=LEADER, state="Z", threads=2)
     assert scene.members() == {LEADER, 101}
