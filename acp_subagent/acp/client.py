@@ -97,7 +97,7 @@ class AcpClient:
         self._refusing = self._answered = False
 
     def turn_answered(self) -> None:
-        """The prompt is answered: what waits for the host is answered `cancelled`, and nobody is asked now."""
+        """The prompt is answered: nobody is asked now; what waits for the host is answered `cancelled`."""
         self._answered = True
         self.cancel_open()
 
