@@ -110,6 +110,8 @@ def _environment() -> str:
         quiet = ["--quiet", "--disable-pip-version-check"]
         _run([str(interpreter), "-m", "pip", "install", *quiet, "-e", f"{REPOSITORY}[bench]"])
         stamp.write_text(wanted)
+    # An installer compiles what it installs, as it did the peers; this project is here as a checkout.
+    _run([str(interpreter), "-m", "compileall", "-q", str(REPOSITORY / "acp_subagent")])
     return str(interpreter)
 
 
