@@ -22,6 +22,9 @@ from acp_subagent.seam.content import ContentBlock, TextBlock, block_to_json
 #: million small chunks would cost four times their text.
 JOIN_PARTS = 256
 
+#: Parts of this many characters on average stay as they are: joining them would copy much to save little.
+LARGE_PART_CHARACTERS = 1024
+
 #: While the turn runs, at most this much (or an eighth of the limit, if that is more) is held above the
 #: limit, so that the oldest text is cut once in a while and not at every chunk. What is read is always exact.
 MIN_SLACK_BYTES = 64 * 1024
@@ -205,12 +208,16 @@ class _Message:
         return bool(self.settled or self.parts)
 
     def settle(self) -> None:
-        """Join the latest parts."""
+        """Join the latest parts, where that is worth it."""
         settled = self.settled if isinstance(self.settled, deque) else deque()
         if self.has_blocks:
             settled.extend(_joined(self.parts))
-        elif self.parts:
-            settled.append("".join(cast("list[str]", self.parts)))
+        else:
+            texts = cast("list[str]", self.parts)
+            if sum(map(len, texts)) < LARGE_PART_CHARACTERS * len(texts):
+                settled.append("".join(texts))
+            else:
+                settled.extend(texts)
         self.settled = settled
         self.parts.clear()
         self.has_blocks = False
@@ -280,8 +287,8 @@ def _part_bytes(part: _Part) -> int:
 
 def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
     """The parts with adjacent text joined."""
-    for is_text, run in groupby(parts, key=lambda part: isinstance(part, str)):
-        if is_text:
+    for kind, run in groupby(parts, key=type):
+        if kind is str:
             yield "".join(cast("Iterable[str]", run))
         else:
             yield from run

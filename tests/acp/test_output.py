@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, strategies as st
 
 from acp_subagent.seam.content import ContentBlock, ImageBlock, TextBlock, UnknownBlock
 from acp_subagent.supervised.output import (
     JOIN_PARTS,
+    LARGE_PART_CHARACTERS,
     MAX_ID_CHARACTERS,
     MAX_MESSAGES,
     MIN_SLACK_BYTES,
@@ -149,6 +152,20 @@ def test_a_million_small_chunks_are_kept_as_few_strings() -> None:
     for number in range(JOIN_PARTS * 20 + 3):
         output.add_text("a", str(number % 10))
     assert text(output) == "".join(str(number % 10) for number in range(JOIN_PARTS * 20 + 3))
+
+
+def test_large_chunks_are_not_copied_before_they_are_read() -> None:
+    chunks = [str(number % 10) * LARGE_PART_CHARACTERS for number in range(JOIN_PARTS * 3 + 3)]
+    output = TurnOutput(LIMIT)
+    tracemalloc.start()
+    try:
+        for chunk in chunks:
+            output.add_text("a", chunk)
+        copied_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert copied_bytes < JOIN_PARTS * LARGE_PART_CHARACTERS / 2
+    assert text(output) == "".join(chunks)
 
 
 def test_more_early_chunks_without_id_than_are_kept_apart_stay_together() -> None:
