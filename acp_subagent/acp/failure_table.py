@@ -57,12 +57,13 @@ def _stopped(word: StopReason) -> Callable[[Facts], bool]:
     return lambda facts: _answered(facts) and isinstance(facts.stop_reason, str) and facts.stop_reason == word
 
 
-#: our own intent: it comes before everything, whatever agent, stream or process did then
+#: Our own intent: it comes before everything, whatever agent, stream or process did then. What is wrong with
+#: the end of a tree is told all the same.
 _OUR_INTENT: tuple[Row, ...] = (
     Row(
         fact="we cancelled (abort, cancel, dispose)",
         holds=lambda facts: facts.intent is Intent.CANCELLED,
-        stages=tuple(Stage),
+        stages=(Stage.PROCESS, *_TALKING),
         category=None,
         stop_reason=SubagentStopReason.ABORTED,
         shows_permission=False,
@@ -253,7 +254,8 @@ _TEARDOWN: tuple[Row, ...] = (
     ),
 )
 
-#: what is left: nothing that an agent does gets here
+#: What is left: nothing that an agent does gets here. The rows of the teardown come before it, since a bug of
+#: ours that ends a ladder must not hide the processes that were left, or how the leader ended.
 _OUR_FAULT = Row(
     fact="an unexpected exception of our own",
     holds=lambda facts: True,

@@ -70,12 +70,12 @@ def _outcome(
     )
 
 
-#: whatever the agent, stream or process did then
+#: whatever the agent, stream or process did then; what is wrong with the end of a tree is told all the same
 _OUR_INTENT: tuple[Row[Facts], ...] = (
     Row(
         fact="we cancelled (abort, cancel, dispose)",
         holds=lambda facts: facts.intent is Intent.CANCELLED,
-        stages=tuple(Stage),
+        stages=_TALKING,
         category=None,
         stop_reason=SubagentStopReason.ABORTED,
     ),
@@ -208,7 +208,7 @@ _SHUTDOWN: tuple[Row[Facts], ...] = (
     ),
 )
 
-#: what is left: nothing that a runtime does gets here
+#: what is left: nothing that a runtime does gets here, and no bug of ours hides what a ladder has left
 _OUR_FAULT: Row[Facts] = Row(
     fact="an unexpected exception of our own",
     holds=lambda facts: True,

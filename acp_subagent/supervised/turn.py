@@ -79,6 +79,8 @@ class Turn:
     def answered(self, outcome: Outcome) -> None:
         """The first outcome counts; an answer that comes after the turn was given up does not."""
         if self._answer is None and not self.concluded.is_set():
+            if self.abort is not None and self.abort.is_set():
+                self.cancel()  # it was set before this, and the task that heeds it has not come to run
             self._answer = outcome
             self.poke()
 

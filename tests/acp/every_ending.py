@@ -17,6 +17,7 @@ from acp_subagent.process.launch import SpawnFault, WorkingDirectoryFault
 from acp_subagent.seam.activity import ExitStatus, PermissionDecision, PermissionRecord, ToolKind
 from acp_subagent.seam.diagnostic import SHOWN_RPC_CODES
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
+from tests.supervised.moments import MOMENTS
 
 #: the stages in which an answer is awaited; PROCESS counts as INITIALIZE where an answer is what failed
 TALKING = {
@@ -183,11 +184,15 @@ WAYS = [
     *start_failures(),
 ]
 
-#: Our own intent. A cancel after the answer is none: the turn had its end by then.
+#: Our own intent: whatever a caller does before, at and after the answer, and each deadline.
 INTENTS: dict[str, dict[str, Any]] = {
-    "no intent, or a cancel after the end": {},
-    "cancelled before the end, or at the same instant": {"intent": Intent.CANCELLED},
+    **{moment.name: {"intent": moment.intent} for moment in MOMENTS},
     **{f"{name} passed": {"intent": Intent.DEADLINE, "deadline": name} for name in DeadlineName},
+}
+
+#: What a ladder left behind; only there can anything have been left.
+LADDERS: dict[Stage, tuple[int, ...]] = {
+    stage: (2, 0) if stage is Stage.TEARDOWN else (0,) for stage in Stage
 }
 
 DECISIONS: dict[str, PermissionRecord | None] = {
@@ -217,31 +222,38 @@ class Cell:
 
 def cells() -> Iterator[Cell]:
     for stage, way, intent, decision in product(Stage, WAYS, INTENTS, DECISIONS):
-        facts = Facts(stage=stage, permission=DECISIONS[decision], **way.facts, **INTENTS[intent])
-        stop_reason, said = expected(stage, way, facts)
-        line = f"Subagent failure (provider: ACP; {said})" if said else ""
-        silent = stop_reason == "completed" or facts.intent is Intent.CANCELLED
-        if stage is Stage.PROMPT and not silent:
-            line += PERMISSION_LINES[decision]
-        name = f"{stage} / {way.name} / {intent} / {decision}"
-        yield Cell(name, facts, stop_reason, line.strip() or None)
+        for left in LADDERS[stage]:
+            permission = DECISIONS[decision]
+            facts = Facts(stage=stage, permission=permission, survivors=left, **way.facts, **INTENTS[intent])
+            stop_reason, said = expected(stage, way, facts)
+            line = f"Subagent failure (provider: ACP; {said})" if said else ""
+            silent = stop_reason == "completed" or facts.intent is Intent.CANCELLED
+            if stage is Stage.PROMPT and not silent:
+                line += PERMISSION_LINES[decision]
+            name = f"{stage} / {way.name} / {intent} / {decision} / {left} left"
+            yield Cell(name, facts, stop_reason, line.strip() or None)
 
 
 def expected(stage: Stage, way: Way, facts: Facts) -> Said:
+    if stage is Stage.TEARDOWN:
+        # No answer is awaited there, and neither a cancel nor a deadline of the run covers it: only what was
+        # left and how the process ended count, also where a bug of ours ended the ladder.
+        exited = shown_exit(facts.exit_status)
+        if facts.survivors:
+            return error(stage, f"survivors{exited}")
+        return error(stage, f"process-exit{exited}" if exited else "unknown")
     if facts.intent is Intent.CANCELLED:
         return ("aborted", None)
-    if stage is Stage.TEARDOWN:
-        # No answer is awaited there, and no deadline of a run covers it: only how the process ended counts.
-        if facts.exit_status is None:
-            return error(stage, "unknown")
-        word = facts.exit_status.signal_name
-        return error(
-            stage,
-            f"process-exit; signal: {word}" if word else f"process-exit; exit code: {facts.exit_status.code}",
-        )
     if facts.intent is Intent.DEADLINE:
         return error(TALKING[stage], f"timeout; reason: {facts.deadline}")
     return way.said[stage]
+
+
+def shown_exit(status: ExitStatus | None) -> str:
+    if status is None:
+        return ""
+    word = status.signal_name
+    return f"; signal: {word}" if word else f"; exit code: {status.code}"
 
 
 CELLS = list(cells())

@@ -18,6 +18,7 @@ from acp_subagent.seam.activity import ExitStatus
 from acp_subagent.seam.diagnostic import SHOWN_RPC_CODES
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
 from tests.acp.every_ending import statuses
+from tests.supervised.moments import MOMENTS
 
 #: stop reason, and the fields of the line; None for no line
 Said = tuple[str, str | None]
@@ -105,11 +106,15 @@ def refusals() -> Iterator[Way]:
 WAYS = [*activities(), *process_ends(), *talk(), *refusals()]
 
 INTENTS: dict[str, dict[str, Any]] = {
-    "no intent, or a cancel after the end": {},
-    "cancelled before the end, or at the same instant": {"intent": Intent.CANCELLED},
+    **{moment.name: {"intent": moment.intent} for moment in MOMENTS},
     "startup passed": {"intent": Intent.DEADLINE, "deadline": DeadlineName.STARTUP},
     "turn passed": {"intent": Intent.DEADLINE, "deadline": DeadlineName.TURN},
     "a deadline without a name": {"intent": Intent.DEADLINE},
+}
+
+#: What a ladder left behind; only there can anything have been left.
+LADDERS: dict[Stage, tuple[int, ...]] = {
+    stage: (2, 0) if stage is Stage.SHUTDOWN else (0,) for stage in Stage
 }
 
 
@@ -125,23 +130,25 @@ class Cell:
 
 def cells() -> Iterator[Cell]:
     for stage, way, intent in product(Stage, WAYS, INTENTS):
-        facts = Facts(stage=stage, **way.facts, **INTENTS[intent])
-        stop_reason, said = expected(stage, way, facts)
-        line = None if said is None else f"Subagent failure (provider: DSH SDK; {said})"
-        yield Cell(f"{stage} / {way.name} / {intent}", facts, stop_reason, line)
+        for left in LADDERS[stage]:
+            facts = Facts(stage=stage, survivors=left, **way.facts, **INTENTS[intent])
+            stop_reason, said = expected(stage, way, facts)
+            line = None if said is None else f"Subagent failure (provider: DSH SDK; {said})"
+            yield Cell(f"{stage} / {way.name} / {intent} / {left} left", facts, stop_reason, line)
 
 
 def expected(stage: Stage, way: Way, facts: Facts) -> Said:
-    if facts.intent is Intent.CANCELLED:
-        return ("aborted", None)
     if stage is Stage.SHUTDOWN:
-        # No answer is awaited there, and no deadline of a run covers it.
+        # No answer is awaited there, and neither a cancel nor a deadline of the run covers it.
         status = facts.exit_status
         shown = ""
         if status is not None:
             word = status.signal_name
             shown = f"; signal: {word}" if word else f"; exit code: {status.code}"
-        return ("error", f"stage: shutdown; category: unknown{shown}")
+        category = "survivors" if facts.survivors else "unknown"
+        return ("error", f"stage: shutdown; category: {category}{shown}")
+    if facts.intent is Intent.CANCELLED:
+        return ("aborted", None)
     if facts.intent is Intent.DEADLINE:
         reason = f"; reason: {facts.deadline}" if facts.deadline else ""
         return ("error", f"stage: {stage}; category: timeout{reason}")

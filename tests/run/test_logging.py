@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 import trio
 
-from acp_subagent import EventsLagged, Failure, SubagentStartError, SubagentTeardownError, open_subagents
+from acp_subagent import (
+    EventsLagged,
+    Failure,
+    SubagentAbortedError,
+    SubagentStartError,
+    SubagentTeardownError,
+    open_subagents,
+)
 from acp_subagent.acp.conversation import AcpConversation
 from acp_subagent.acp.session import Event, SessionMachine, State
 from tests.run.stage import REPOSITORY, Stage
+from tests.run.waiting import until_exists
 
 SAID: dict[str, Any] = {"turns": [[{"raw": "noise\n"}, {"text": "said"}]]}
 REFUSES: dict[str, Any] = {"session_new": {"error": {"code": -32603, "message": "CANARY"}}}
@@ -226,10 +234,27 @@ async def test_our_own_cancel_is_never_told(how: str, stage: Stage) -> None:
     assert stage.failures == []
 
 
-async def test_an_abort_of_a_start_is_never_told(stage: Stage) -> None:
-    async with stage.service({"initialize": {"no_answer": True}}) as subagents:
-        with trio.move_on_after(0.3):
-            await subagents.start("fake", stage.request())
+@pytest.mark.parametrize("how", ["abort", "scope"])
+async def test_our_own_cancel_of_a_start_is_never_told(how: str, stage: Stage) -> None:
+    abort, scope, asked = trio.Event(), trio.CancelScope(), stage.folder / "asked"
+    scenario = {"initialize": {"before_answer": [{"touch_file": str(asked)}], "no_answer": True}}
+
+    async def cancel_when_asked() -> None:
+        await until_exists(asked)
+        if how == "abort":
+            abort.set()
+        else:
+            scope.cancel()
+
+    async with stage.service(scenario) as subagents, trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_when_asked)
+        if how == "abort":
+            with pytest.raises(SubagentAbortedError):
+                await subagents.start("fake", stage.request(abort=abort))
+        else:
+            with scope:
+                await subagents.start("fake", stage.request(abort=abort))
+            assert scope.cancelled_caught
     assert stage.failures == []
 
 
