@@ -60,6 +60,7 @@ class Agent:
         self.cwd = os.getcwd()
         self.sessions = Sessions(scenario.session_id, scenario.history)
         self.initialized = False
+        self.input_ended = False
         self.authenticated = False
         self.capabilities = scenario.capabilities
         self.on_cancel: Any = scenario.on_cancel

@@ -112,6 +112,14 @@ SESSION: dict[str, dict[str, Any]] = {
         "session_new": {"merge": {"configOptions": [FALLBACK_OPTION]}},
         "session_set_config_option": {"result": {"configOptions": [FALLBACK_OPTION]}},
     },
+    "session-close-silent": {
+        "purpose": "never answers session/close",
+        "session_close": {"no_answer": True},
+    },
+    "session-close-error": {
+        "purpose": "answers session/close with -32603",
+        "session_close": {"error": ERROR},
+    },
     "session-lost": {
         "purpose": "knows no earlier session: load and resume answer -32002",
         "capabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}, "close": {}}},
@@ -136,7 +144,10 @@ END: dict[str, dict[str, Any]] = {
     ),
     "end-empty": {"purpose": "ends with end_turn and has said nothing", "turns": [[{"stop": "end_turn"}]]},
     "end-error": _turn("answers the prompt with -32603", {"error": ERROR}),
-    "end-odd-error": _turn("answers the prompt with an error code of its own", {"error": {"code": 4711}}),
+    "end-odd-error": _turn(
+        "answers the prompt with an error code of its own, its data a list",
+        {"error": {"code": 4711, "data": ["first", {"second": 2}]}},
+    ),
     "end-auth-required": _turn("answers the prompt with -32000", {"error": LOGIN}),
     "end-exit": _turn("leaves with code 3 in the middle of a turn", {"exit": 3}),
     "end-exit-clean": _turn("leaves with code 0 in the middle of a turn", {"exit": 0}),

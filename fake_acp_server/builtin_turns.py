@@ -61,6 +61,20 @@ PERMISSIONS: dict[str, dict[str, Any]] = {
             ]
         ],
     },
+    "turn-many-permissions": {
+        "purpose": "asks for three hundred permissions at the same time and waits for all",
+        "turns": [
+            [
+                {"repeat": {"times": 300, "steps": [{"permission": {"tool_call": TOOL, "wait": False}}]}},
+                {"wait_requests": True},
+                {"text": "done"},
+            ]
+        ],
+    },
+    "turn-permission-then-fails": {
+        "purpose": "asks for a permission, and then the turn ends with error -32603",
+        "turns": [[{"tool_call": TOOL}, ASK, {"error": {"code": -32603}}]],
+    },
     "turn-two-permissions": {
         "purpose": "asks for two permissions at the same time and waits for both",
         "turns": [
@@ -112,6 +126,22 @@ CANCELS: dict[str, dict[str, Any]] = {
         "purpose": "a cancel is answered when the open permission request has been",
         "turns": [[BEGUN, {"permission": {"tool_call": TOOL}}]],
     },
+    "turn-cancel-permission-end-turn": {
+        "purpose": "a cancel is answered with end_turn when the open permission request has been",
+        "turns": [[BEGUN, {"permission": {"tool_call": TOOL}}]],
+        "on_cancel": "end_turn",
+    },
+    "turn-cancel-permission-never": {
+        "purpose": "a cancel is never answered although the open permission request has been",
+        "turns": [[BEGUN, {"permission": {"tool_call": TOOL}}]],
+        "on_cancel": "silent",
+    },
+    "turn-cancel-never-tool": _cancelled(
+        "a cancel is never answered, and a tool call stays in progress",
+        "silent",
+        {"tool_call": {**TOOL, "status": "in_progress"}},
+        WAIT,
+    ),
     "turn-tool-outlives-cancel": _cancelled(
         "a cancel is answered at once, but the tool's process lives on",
         "cancelled",
@@ -127,6 +157,10 @@ SECOND_PROMPTS: dict[str, dict[str, Any]] = {
         "a second prompt during a turn is answered end_turn, and dropped", "end_turn"
     ),
     "turn-second-cancels-first": _second("a second prompt during a turn cancels the first", "cancel_first"),
+    "turn-second-breaks-first": {
+        **_second("a second prompt during a turn ends the first with error -32603", "cancel_first"),
+        "on_cancel": "error",
+    },
     "turn-second-unanswered": _second("a second prompt during a turn is never answered", "ignore"),
 }
 

@@ -72,6 +72,25 @@ HABITS: dict[str, dict[str, Any]] = {
             ],
         },
     ),
+    "wire-many-early-updates": _turn(
+        "twelve hundred updates before session/new is answered",
+        {"text": "answer"},
+        session_new={
+            "before_answer": [
+                {
+                    "repeat": {
+                        "times": 1200,
+                        "steps": [{"update": {"sessionUpdate": "usage_update", "used": 1, "size": 1000}}],
+                    }
+                }
+            ]
+        },
+    ),
+    "wire-huge-answer": _turn(
+        "an answer of twenty megabytes in chunks of 64 KiB, its last word at the end",
+        {"text": {"size": 65_536, "count": 320, "message_id": "m"}},
+        {"text": {"text": "answer", "message_id": "m"}},
+    ),
     "wire-early-requests": _turn(
         "runs a terminal for a session whose session/new is not yet answered",
         {"text": "answer"},
@@ -106,6 +125,7 @@ HABITS: dict[str, dict[str, Any]] = {
     "wire-extra-fields": _turn(
         "keys nobody knows on every level",
         {"tool_call": {**TOOL, "name": "make", "schema_version": 3, "_meta": {"x": {}}}},
+        {"permission": {"tool_call": {**TOOL, "name": "make"}}},
         {"update": {"sessionUpdate": "plan", "entries": [], "vendor": [1]}},
         {"text": "answer"},
         {"stop": {"stopReason": "end_turn", "usage": {"totalTokens": 5}, "userMessageId": None}},

@@ -87,11 +87,12 @@ class Job:
         """The client's answer to a request of ours, or None after the timeout.
 
         A cancelled job still waits a little, for the client owes the answer, unless it is not ``patient``.
+        Once the input has ended no answer can come.
         """
         answer = self.agent.answer_to(request_id)
 
         def ready() -> bool:
-            return answer.frame is not None
+            return answer.frame is not None or self.agent.input_ended
 
         if patient:
             self.wait(lambda: ready() or self.cancel_seen, timeout_seconds, patient=True)

@@ -214,7 +214,7 @@ def _request(job: Job, value: Any) -> None:
 
 def _wait_requests(job: Job, value: Any) -> None:
     timeout_seconds = value.get("timeout_seconds") if isinstance(value, dict) else None
-    job.wait(lambda: not job.agent.open_requests(), timeout_seconds)
+    job.wait(lambda: job.agent.input_ended or not job.agent.open_requests(), timeout_seconds)
 
 
 def _wait_cancel(job: Job, value: Any) -> None:

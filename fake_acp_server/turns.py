@@ -8,6 +8,8 @@ from fake_acp_server.protocol import RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from fake_acp_server.agent import Agent
     from fake_acp_server.sessions import Session
 
@@ -100,15 +102,19 @@ def _conclude_cancelled(job: Job) -> None:
         job.answer({"stopReason": policy})
 
 
-def end_of_input(agent: Agent) -> None:
+def end_of_input(agent: Agent) -> NoReturn:
     """The client closed our stdin: leave, as ``on_eof`` says, or stay as a process that reads nothing."""
     policy = agent.on_eof
     if not policy:
         agent.leave(0)
-    agent.inlet.pause()
+    with agent.changed:
+        agent.input_ended = True
+        agent.changed.notify_all()
     if not policy.get("ignore"):
         agent.in_thread(lambda: _leave(agent))
-    agent.inlet.read()
+    while True:  # a step may try to read again: there is nothing to be read
+        agent.inlet.pause()
+        agent.inlet.read()
 
 
 def _leave(agent: Agent) -> None:
