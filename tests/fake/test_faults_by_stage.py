@@ -22,7 +22,7 @@ Start = Callable[..., Fake]
 
 def at(stage: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
     """A scenario that does the steps at the stage."""
-    return {
+    scenarios: dict[str, dict[str, Any]] = {
         "start": {"start": steps},
         "initialize": {"initialize": {"before_answer": steps}},
         "session/new": {"session_new": {"before_answer": steps}},
@@ -30,7 +30,8 @@ def at(stage: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
         "between": {"turns": [[{"stop": "end_turn"}, *steps]]},
         "cancel": {"turns": [[{"text": "begun"}, {"sleep": 60}]], "on_cancel": {"steps": steps}},
         "eof": {"on_eof": {"steps": steps}},
-    }[stage]
+    }
+    return scenarios[stage]
 
 
 STAGES = ["start", "initialize", "session/new", "turn", "between", "cancel", "eof"]
@@ -159,13 +160,14 @@ def test_the_agent_stops_reading(start_faulty: Start, stage: str) -> None:
 
 @pytest.mark.parametrize("stage", ["initialize", "session/new", "turn", "between"])
 def test_every_kind_of_child_is_started(start_faulty: Start, life: LifeSocket, stage: str) -> None:
-    children = [
-        {"child": {"kind": kind, "connect": life.path, "seconds": 1, "every_seconds": 0.2}} for kind in KINDS
+    kinds = set(KINDS) - {"stopped"}  # which does not leave by itself
+    children: list[dict[str, Any]] = [
+        {"child": {"kind": kind, "connect": life.path, "seconds": 1, "every_seconds": 0.2}} for kind in kinds
     ]
     fake = start_faulty(at(stage, [*children, {"stderr": {"text": "e", "repeat": 99}}, {"raw": "started\n"}]))
     go_to(fake, stage)
-    connections = [life.accept() for _ in KINDS]
-    assert {said.split()[0] for _, said in connections} == set(KINDS)
+    connections = [life.accept() for _ in kinds]
+    assert {said.split()[0] for _, said in connections} == kinds
     while fake.read_line() != b"started":
         pass
     for connection, _ in connections:
@@ -175,7 +177,12 @@ def test_every_kind_of_child_is_started(start_faulty: Start, life: LifeSocket, s
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_ends_it_is_changed(start_faulty: Start, stage: str) -> None:
     """Ignored or counted SIGTERM, an ignored end of input: set late, they hold from then on."""
-    steps = [{"ignore_eof": True}, {"ignore_term": True}, {"raw": "set\n"}, {"count_term": {"exit_after": 2}}]
+    steps: list[dict[str, Any]] = [
+        {"ignore_eof": True},
+        {"ignore_term": True},
+        {"raw": "set\n"},
+        {"count_term": {"exit_after": 2}},
+    ]
     fake = start_faulty(at(stage, [*steps, {"raw": "counting\n"}, {"sleep": 60}]))
     go_to(fake, stage)
     while fake.read_line() != b"counting":
