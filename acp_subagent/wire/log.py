@@ -8,7 +8,8 @@ One line of JSON for each line of the conversation, so that several children can
     {"at": <seconds since the epoch>, "child": <process id>, "from": "client" | "agent", "frame": <message>}
 
 What is no JSON has `raw`, a string, in place of `frame`. Owns that file, and promises that nothing that is
-wrong with it ever harms the conversation: after the first fault it is left alone, and that is logged once.
+wrong with it ever harms the conversation: after the first fault it is left alone, and that is logged once. A
+disk that fills up can cut its last line short.
 """
 
 from __future__ import annotations

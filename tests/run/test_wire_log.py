@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import trio
 
 from acp_subagent import AcpConfig, ConfigurationError, SupportsResume
 from acp_subagent.wire.log import WireLog
-from tests.run.stage import Stage
+from tests.run.stage import BOUND_SECONDS, REPOSITORY, Stage
 
 SAID = {"turns": [[{"text": "said"}]]}
 
@@ -84,6 +86,46 @@ async def test_a_path_that_cannot_be_written_harms_nothing_and_is_logged_once(
     assert record.name == "acp_subagent.wire"
     assert "wire log" in record.getMessage()
     assert str(stage.folder) not in record.getMessage()
+
+
+#: A host whose files can take no more at some point: the system then refuses in the middle of a line.
+HOST_WITH_A_LIMIT = """
+import resource, sys, trio
+from acp_subagent import AcpConfig, AcpProvider, Parent, SubagentRequest, open_subagents
+
+log, limit, *command = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+
+async def main():
+    async with open_subagents() as subagents:
+        config = AcpConfig(name="a", command=command[0], args=command[1:], wire_log=log)
+        subagents.register(AcpProvider(config))
+        result = await subagents.run("a", SubagentRequest(prompt="x", parent=Parent(cwd="/")))
+        print(result.stop_reason, len(result.text), result.diagnostic)
+
+trio.run(main)
+"""
+
+
+def test_a_log_that_fills_up_in_the_middle_ends_and_harms_nothing(tmp_path: Path) -> None:
+    log, limit = tmp_path / "wire.log", 8192
+    scenario = json.dumps({"turns": [[{"text": {"text": "said ", "count": 200}}]]})
+    agent = [sys.executable, "-m", "fake_acp_server", "--json", scenario]
+    ended = subprocess.run(
+        [sys.executable, "-c", HOST_WITH_A_LIMIT, str(log), str(limit), *agent],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=BOUND_SECONDS,
+        check=True,
+    )
+    assert ended.stdout == "completed 1000 None\n"
+    assert ended.stderr == "the wire log cannot be written (ENOSPC); the run goes on without it\n"
+    *whole, torn = log.read_bytes().split(b"\n")
+    assert log.stat().st_size == limit
+    assert len([json.loads(line) for line in whole]) > 10
+    assert torn, "the last line is the one that did not fit"
 
 
 async def test_a_named_pipe_that_nobody_reads_holds_nothing_up(stage: Stage) -> None:
