@@ -173,7 +173,7 @@ def test_the_sans_io_files_do_not_load_trio_by_way_of_others_either() -> None:
 
 
 def test_only_one_file_knows_psutil_and_one_knows_jsonrpcclient() -> None:
-    for library, home in (("psutil", "process/tree.py"), ("jsonrpcclient", "wire/jsonrpc.py")):
+    for library, home in (("psutil", "process/table.py"), ("jsonrpcclient", "wire/jsonrpc.py")):
         users = [path for path in files() if any(m.split(".")[0] == library for m in imports(path))]
         assert users == [PACKAGE / home]
 

@@ -139,9 +139,11 @@ class _Tracked:
 
     @property
     def running(self) -> bool:
+        """Whether the call is in progress."""
         return self.call.status is ToolStatus.IN_PROGRESS
 
     def merge(self, patch: Mapping[str, object]) -> None:
+        """Take over what this mention says; what it leaves out stays."""
         call = self.call
         self._kind = _kind(patch, self._kind)
         content, locations = _content(patch.get("content")), _locations(patch.get("locations"))

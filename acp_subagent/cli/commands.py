@@ -20,6 +20,7 @@ class _RunCommand(click.Command):
     """A command whose arguments end at the first `--`: what follows is the agent's command, as it stands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set aside what follows the first `--`, the agent's command, before click looks at it."""
         command: tuple[str, ...] = ()
         if "--" in args:
             at = args.index("--")

@@ -113,6 +113,7 @@ class _Writer:
         threading.Thread(target=self._write_all, name="stream writer", daemon=True).start()
 
     def put(self, fd: int, text: str) -> None:
+        """Have the text written to the descriptor, after what was put before; waits for nothing."""
         with self._changed:
             if not self._ended:
                 self._pending.append((fd, text))
@@ -120,15 +121,18 @@ class _Writer:
                 self._changed.notify_all()
 
     def wait(self, characters: int) -> None:
+        """Wait until at most so many characters are unwritten, or until hurried."""
         with self._changed:
             self._changed.wait_for(lambda: self.unwritten <= characters or self._hurried)
 
     def hurry(self) -> None:
+        """Wait for no slow reader any more."""
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
 
     def close(self) -> None:
+        """Nothing more will be put: wait until all is written; when hurried, only a moment."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -92,6 +92,7 @@ class _Entry:
     text: str = ""  # once it has ended
 
     def attach(self, run: SubagentRun) -> None:
+        """The run is ready: what it says so far can be read from now on."""
         self.run = run
 
 

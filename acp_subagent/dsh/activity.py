@@ -31,6 +31,7 @@ class _Interval:
     over: bool = False
 
     def note_turn_end(self, end: TurnEnd) -> None:
+        """A turn of the root session ended so; after the end of the activity it counts no more."""
         if not self.over:
             self.turn_end = end
 

@@ -21,8 +21,9 @@ from acp_subagent.process.census import Census
 from acp_subagent.process.child import Child, Pipes, collect_late_exits
 from acp_subagent.process.launch import LaunchSpec, check_launch, spawn_error
 from acp_subagent.process.procfs import COOKIE, ProcessFacts
+from acp_subagent.process.table import process_table
 from acp_subagent.process.teardown import Scans
-from acp_subagent.process.tree import Birth, Tree, process_table
+from acp_subagent.process.tree import Birth, Tree
 from acp_subagent.process.watchdog import Watchdog
 
 #: how often to look whether a process that is given up has ended

@@ -49,6 +49,7 @@ class ProcessFacts(NamedTuple):
 
     @property
     def identity(self) -> Identity:
+        """What tells it from every other process, also from a later one of the same number."""
         return Identity(self.pid, self.start)
 
     @property
@@ -133,6 +134,7 @@ class ProcTable:
             return False
 
     def sessions(self) -> dict[int, int]:
+        """The session of every process that may be asked for it."""
         # One system call for each process: ten times as fast as reading each `stat`.
         found: dict[int, int] = {}
         getsid = os.getsid
@@ -146,10 +148,12 @@ class ProcTable:
                 continue  # gone meanwhile, or not ours to ask about; the iterator has passed it already
 
     def newest(self) -> int | None:
+        """The number that was given away last, to a process or a thread."""
         line = _read("/proc/loadavg")
         return (int(line.split()[4]) or None) if line else None
 
     def newer(self, number: int) -> dict[int, int] | None:
+        """The sessions of those with a higher number; None when they are too many, or numbers came round."""
         # Numbers are given in order: the few since then can be tried, instead of listing all there are.
         newest = self.newest()
         if newest is None or not 0 <= newest - number <= _MOST_TRIED:
@@ -168,10 +172,12 @@ class ProcTable:
         return found
 
     def facts(self, pid: int) -> ProcessFacts | None:
+        """What its `stat` says; None when there is no such process."""
         line = _read(f"/proc/{pid}/stat")
         return parse_stat(line) if line else None
 
     def cookie(self, facts: ProcessFacts) -> bytes | None:
+        """Its launch cookie, as in `ProcessTable`."""
         if not facts.alive:
             return b""  # its memory is gone, and its environment with it
         environ = _read(f"/proc/{facts.pid}/environ")
@@ -184,6 +190,7 @@ class ProcTable:
         return parse_cookie(environ) if environ else None
 
     def children(self, pid: int) -> list[int] | None:
+        """Its children, of all its threads; None when this kernel does not list them."""
         if not self._lists_children:
             return None
         children: list[int] = []
@@ -194,6 +201,7 @@ class ProcTable:
         return children
 
     def now(self) -> int:
+        """Now, in clock ticks since the boot, as start times are told."""
         ticks: int = os.sysconf("SC_CLK_TCK")
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * ticks // 1_000_000_000
 

@@ -34,7 +34,8 @@ if __name__ == "__main__":
 
 from acp_subagent.process.census import Census  # noqa: E402  (importable only now)
 from acp_subagent.process.procfs import Identity  # noqa: E402
-from acp_subagent.process.tree import Birth, Tree, process_table  # noqa: E402
+from acp_subagent.process.table import process_table  # noqa: E402
+from acp_subagent.process.tree import Birth, Tree  # noqa: E402
 
 #: between SIGTERM and the kill
 _TERM_GRACE_SECONDS = 0.5

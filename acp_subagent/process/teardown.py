@@ -131,6 +131,7 @@ class _Ladder:
         self._rungs: dict[Rung, float] = {}
 
     async def climb(self) -> ExitStatus | None:
+        """The whole ladder, rung by rung; what the leader ended with, None when that is not known."""
         gone = False
         # The last moment at which some are still known by their parents. Without a descriptor to look with,
         # the end of stdin comes first: it frees one.
@@ -170,6 +171,7 @@ class _Ladder:
         return self.report(self._leader.reap(), failed=True)
 
     def report(self, status: ExitStatus | None, *, failed: bool) -> TeardownReport:
+        """What the rungs took, whom they found, and who is left."""
         return TeardownReport(
             rungs=self._rungs,
             processes_found=self._tree.found,

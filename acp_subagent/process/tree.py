@@ -3,7 +3,7 @@
 Owns the answer to "who belongs to this tree": whoever was seen to belong before, whoever is in one of its
 sessions, whoever carries its launch cookie, and whoever has a parent in it. Processes are remembered by
 number and start time, so a number that was given to a stranger is never signalled. Owns `kill`, the only
-place in this package that signals a tree, and all use of psutil (needed only where there is no `/proc`).
+place in this package that signals a tree.
 
 When to signal what is decided in `teardown`, and by the watchdog in `reaper`. No waiting in here.
 """
@@ -18,11 +18,9 @@ from typing import NamedTuple
 
 from acp_subagent.process.census import Census, Snapshot
 from acp_subagent.process.procfs import (
-    COOKIE,
     Identity,
     ProcessFacts,
     ProcessTable,
-    ProcTable,
     signal_group,
     signal_process,
 )
@@ -289,64 +287,3 @@ class Tree:
 def _was_in(facts: ProcessFacts, session: int) -> bool:
     """Whether a process listed in a session is still in it, or has just left it for one of its own."""
     return facts.session in (session, facts.pid)
-
-
-class PsutilTable:
-    """The process table of a system without `/proc`, through psutil; slower, and otherwise the same."""
-
-    #: parts of a second that start times are counted in
-    _UNITS = 100
-
-    def __init__(self) -> None:
-        import psutil  # noqa: PLC0415  (start-up time: most systems have /proc)
-
-        self._psutil = psutil
-
-    def sessions(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for pid in self._psutil.pids():
-            with suppress(ProcessLookupError, PermissionError):
-                found[pid] = os.getsid(pid)
-        return found
-
-    def newest(self) -> int | None:
-        return None
-
-    def newer(self, number: int) -> dict[int, int] | None:
-        return None
-
-    def facts(self, pid: int) -> ProcessFacts | None:
-        try:
-            process = self._psutil.Process(pid)
-            with process.oneshot():
-                status = process.status()
-                return ProcessFacts(
-                    pid=pid,
-                    parent=process.ppid(),
-                    group=os.getpgid(pid),
-                    session=os.getsid(pid),
-                    state={"zombie": "Z", "dead": "X", "stopped": "T"}.get(status, "S"),
-                    threads=1,
-                    start=int(process.create_time() * self._UNITS),
-                )
-        except (self._psutil.Error, ProcessLookupError, PermissionError):
-            return None
-
-    def cookie(self, facts: ProcessFacts) -> bytes | None:
-        try:
-            environ = self._psutil.Process(facts.pid).environ()
-        except (self._psutil.Error, OSError):
-            return b""
-        return environ.get(COOKIE, "").encode(errors="surrogateescape") if environ else None
-
-    def children(self, pid: int) -> list[int] | None:
-        return None
-
-    def now(self) -> int:
-        # A whole second of allowance: not every system keeps start times more exactly.
-        return int((time.time() - 1) * self._UNITS)
-
-
-def process_table() -> ProcessTable:
-    """The best process table that this system has."""
-    return ProcTable() if ProcTable.usable() else PsutilTable()

@@ -17,7 +17,7 @@ import trio
 from acp_subagent.errors import ConfigurationError, SpawnError
 from acp_subagent.process.launch import SpawnFault
 from acp_subagent.process.procfs import ProcTable
-from acp_subagent.process.tree import process_table
+from acp_subagent.process.table import process_table
 
 _REAPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reaper.py")
 #: how long an orderly end may take before the watchdog is killed

@@ -205,6 +205,7 @@ class _Message:
 
     @property
     def has_content(self) -> bool:
+        """Whether anything is held of it."""
         return bool(self.settled or self.parts)
 
     def settle(self) -> None:

@@ -15,7 +15,7 @@ import trio
 from acp_subagent.process import host as host_module
 from acp_subagent.process.host import ProcessHost
 from acp_subagent.process.procfs import ProcTable
-from acp_subagent.process.tree import PsutilTable
+from acp_subagent.process.table import PsutilTable
 from acp_subagent.seam.activity import ExitStatus, Rung
 from tests.process.stage import Stage, launch, our_children, stranger, until
 

@@ -10,7 +10,7 @@ import pytest
 from acp_subagent.process import tree as tree_module
 from acp_subagent.process.census import Census
 from acp_subagent.process.procfs import Identity, ProcessFacts
-from acp_subagent.process.tree import Birth, PsutilTable, Tree, process_table
+from acp_subagent.process.tree import Birth, Tree
 
 LEADER = 100
 
@@ -374,21 +374,3 @@ def test_a_released_session_can_be_claimed_by_another(scene: Scene) -> None:
     assert LEADER not in scene.census.unclaimed(snapshot, since_look=1)
     scene.tree.release()
     assert LEADER in scene.census.unclaimed(snapshot, since_look=1)
-
-
-def test_the_tables_of_psutil_and_of_proc_agree() -> None:
-    ours, theirs = process_table(), PsutilTable()
-    mine, other = ours.facts(os.getpid()), theirs.facts(os.getpid())
-    assert mine is not None
-    assert other is not None
-    assert (mine.pid, mine.parent, mine.group, mine.session) == (
-        other.pid,
-        other.parent,
-        other.group,
-        other.session,
-    )
-    assert other.alive
-    assert theirs.now() <= other.start + 100 * 100_000
-    assert set(theirs.sessions().values()) & set(ours.sessions().values())
-    assert theirs.cookie(other) == ours.cookie(mine)
-    assert theirs.facts(2**22 + 1) is None
