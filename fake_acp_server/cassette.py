@@ -96,6 +96,7 @@ class _Pump(threading.Thread):
         self.passing = False
 
     def run(self) -> None:
+        """Until the source ends."""
         begun: list[bytes] = []  # pieces of a line whose end has not come yet
         while data := os.read(self._source, READ_SIZE):
             self.passing = True

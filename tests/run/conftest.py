@@ -13,6 +13,7 @@ import trio
 
 from acp_subagent.process import child, tree
 from acp_subagent.process.procfs import Identity, ProcessTable
+from acp_subagent.process.table import process_table
 from tests.run.stage import Kill, Stage
 from tests.run.watching import AcpWatch, watching
 from tests.support.npm_packages import schema_path
@@ -63,7 +64,7 @@ async def replace_kill(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callabl
         monkeypatch.setattr(tree, "kill", kill)
 
     yield replace
-    original(tree.process_table(), signal.SIGKILL, spared)
+    original(process_table(), signal.SIGKILL, spared)
     with trio.fail_after(10):
         while child._uncollected:
             child.collect_late_exits()
