@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from statistics import median
 from typing import Any
 
 import trio
@@ -12,21 +13,25 @@ from acp_subagent import (
     AcpConfig,
     AcpProvider,
     SubagentResult,
+    SubagentRun,
     SubagentService,
     SubagentStartError,
     SubagentTeardownError,
 )
 from tests.conftest import children
 from tests.run.stage import Stage
+from tests.run.waiting import resumed
 
 ASK = {"permission": {"tool_call": {"toolCallId": "c", "title": "t", "kind": "edit"}}}
 
-#: What a hundred children do beside the good ones.
+GOOD, BAD_OF_EACH_KIND = 70, 5  # together, with the six kinds below, a hundred
+
+#: What children do beside the good ones. Those that hang or flood do so until they are aborted.
 NEIGHBOURS: dict[str, dict[str, Any]] = {
     "crashes": {"turns": [[{"text": "x"}, {"signal": "SEGV"}]]},
-    "hangs": {"turns": [[{"text": "x"}, {"sleep": 60}]], "on_cancel": "ignore", "on_eof": {"ignore": True}},
+    "hangs": {"turns": [[{"text": "x"}, {"sleep": 300}]], "on_cancel": "ignore", "on_eof": {"ignore": True}},
     "floods": {"turns": [[{"text": {"size": 4000, "forever": True}}]], "on_cancel": "ignore"},
-    "floods stderr": {"turns": [[{"stderr": {"text": "e" * 100, "repeat": 200_000}}, {"sleep": 60}]]},
+    "floods stderr": {"turns": [[{"stderr": {"text": "e" * 100, "repeat": 200_000}}, {"sleep": 300}]]},
     "leaves at once": {"start": [{"exit": 1}]},
     "makes noise": {"start": [{"raw": {"text": "hello\n", "repeat": 500}}]},
 }
@@ -59,34 +64,80 @@ async def test_a_hundred_children_in_one_service(stage: Stage) -> None:
     assert stage.failures == []
 
 
-async def test_a_crash_a_hang_or_a_flood_harms_no_sibling(stage: Stage) -> None:
-    good: list[SubagentResult] = []
-    outcomes: dict[str, str] = {}
+class Choir:
+    """Children that take their turns all together; how long each one takes is measured."""
 
-    async def bad(subagents: SubagentService, name: str) -> None:
+    def __init__(self, runs: list[SubagentRun]) -> None:
+        self._runs = runs
+
+    async def sing(self) -> list[float]:
+        """One turn of each; the seconds that each took, from the prompt to its result."""
+        seconds: list[float] = []
+
+        async def take_a_turn(run: SubagentRun) -> None:
+            began = trio.current_time()
+            async with await resumed(run, "again") as turn:
+                result = await turn.result()
+            seconds.append(trio.current_time() - began)
+            assert (result.stop_reason, result.text) == ("completed", "again")
+
+        async with trio.open_nursery() as nursery:
+            for run in self._runs:
+                nursery.start_soon(take_a_turn, run)
+        return seconds
+
+
+async def test_of_a_hundred_children_those_that_crash_hang_or_flood_neither_fail_nor_delay_the_others(
+    stage: Stage,
+) -> None:
+    outcomes: dict[str, list[str]] = {name: [] for name in NEIGHBOURS}
+    begun, abort, runs = [0], trio.Event(), list[SubagentRun]()
+
+    def note_begun(_: object) -> None:
+        begun[0] += 1
+
+    async def misbehave(subagents: SubagentService, name: str) -> None:
         try:
-            result = await subagents.run(name, stage.request())
-            outcomes[name] = result.failure.category if result.failure else str(result.stop_reason)
+            result = await subagents.run(name, stage.request(abort=abort), on_ready=note_begun)
+            outcomes[name].append(result.failure.category if result.failure else str(result.stop_reason))
         except (SubagentStartError, SubagentTeardownError) as exc:
-            outcomes[name] = exc.failure.category
+            note_begun(exc)
+            outcomes[name].append(exc.failure.category)
 
-    async with stage.service() as subagents:
-        register(subagents, stage, "good", {"turns": [[ASK, {"text": "fine"}]]})
+    async def stay(subagents: SubagentService) -> None:
+        runs.append(await subagents.start("good", stage.request("again")))
+        await runs[-1].result()
+
+    async with stage.service(bound_seconds=200.0) as subagents:
+        register(subagents, stage, "good", {"turns": [[ASK, {"text": "${prompt}"}]]})
         for name, scenario in NEIGHBOURS.items():
-            register(subagents, stage, name, scenario, turn_timeout_seconds=4.0)
+            register(subagents, stage, name, scenario)
+        async with trio.open_nursery() as nursery:
+            for _ in range(GOOD):
+                nursery.start_soon(stay, subagents)
+        choir = Choir(runs)
+        alone = [seconds for _ in range(3) for seconds in await choir.sing()]
         async with trio.open_nursery() as nursery:
             for name in NEIGHBOURS:
-                nursery.start_soon(bad, subagents, name)
-            for _ in range(10):
-                good.append(await subagents.run("good", stage.request()))
-    assert [(result.stop_reason, result.text) for result in good] == [("completed", "fine")] * 10
+                for _ in range(BAD_OF_EACH_KIND):
+                    nursery.start_soon(misbehave, subagents, name)
+            beside = await choir.sing()
+            while begun[0] < len(NEIGHBOURS) * BAD_OF_EACH_KIND:
+                beside += await choir.sing()
+            for _ in range(3):  # now each of them crashes, hangs or floods
+                beside += await choir.sing()
+            abort.set()
+    assert len(runs) + len(NEIGHBOURS) * BAD_OF_EACH_KIND == 100
+    # They share the machine's processors with the floods; but none waits for any of those that do not end.
+    assert median(beside) < 5 * median(alone) + 1.0
+    assert max(beside) < 5 * max(alone) + 5.0
     assert outcomes == {
-        "crashes": "process-exit",
-        "hangs": "timeout",
-        "floods": "timeout",
-        "floods stderr": "timeout",
-        "leaves at once": "process-exit",
-        "makes noise": "protocol",
+        "crashes": ["process-exit"] * BAD_OF_EACH_KIND,
+        "hangs": ["aborted"] * BAD_OF_EACH_KIND,
+        "floods": ["aborted"] * BAD_OF_EACH_KIND,
+        "floods stderr": ["aborted"] * BAD_OF_EACH_KIND,
+        "leaves at once": ["process-exit"] * BAD_OF_EACH_KIND,
+        "makes noise": ["protocol"] * BAD_OF_EACH_KIND,
     }
 
 
