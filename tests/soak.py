@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import secrets
 import sys
 import tempfile
 import time
@@ -27,18 +28,26 @@ from acp_subagent import (
     Failure,
     Parent,
     SessionEndedError,
+    Snapshot,
     SubagentRequest,
     SubagentRun,
     SubagentService,
     SubagentStartError,
     SupportsResume,
+    TextChunk,
     open_subagents,
 )
 from tests.conftest import children
+from tests.matrix.life import marked
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 AT_ONCE = 12
 TURNS_PER_CHILD = 25
+
+MARK = "ACP_SOAK"
+#: What an agent does that answers a cancel, on a machine that may be busy; and one that never does.
+PATIENT = {"cancel_grace_seconds": 30.0, "eof_grace_seconds": 2.0}
+HASTY = {"cancel_grace_seconds": 0.5, "eof_grace_seconds": 0.5, "term_grace_seconds": 0.5}
 
 HOLDS: list[dict[str, Any]] = [{"text": "so far"}, {"sleep": 60}]
 ASK = {"permission": {"tool_call": {"toolCallId": "c", "title": "t", "kind": "edit"}}}
@@ -52,9 +61,22 @@ class Kind:
     steps: list[dict[str, Any]]
     stop_reason: str  #: how it ends
     child_lives: bool = True
+    host: str = "waits"  #: or `cancels` or `disposes`, once the agent has said something
 
 
-KINDS = {
+def deaf(*steps: dict[str, Any], on_cancel: str = "silent") -> Kind:
+    """A turn that we cancel, and an agent that does not end it then."""
+    first = {"set": {"on_cancel": on_cancel}}
+    return Kind(0, [first, *steps, *HOLDS], "aborted", child_lives=False, host="cancels")
+
+
+def leaves(kind: str) -> list[dict[str, Any]]:
+    """Steps of an agent that starts a process which would outlive it."""
+    return [{"child": {"kind": kind, "seconds": 600}}]
+
+
+#: Turns that come one after the other in a child.
+MIXED = {
     "answers": Kind(60, [{"text": "yes"}], "completed"),
     "talks": Kind(20, [{"text": {"size": 40, "count": 200}}], "completed"),
     "asks": Kind(15, [ASK, {"text": "done"}], "completed"),
@@ -67,14 +89,31 @@ KINDS = {
         [{"text": {"size": 4000, "count": 300}}, {"stderr": {"text": "e" * 99, "repeat": 2000}}],
         "completed",
     ),
-    "is cancelled": Kind(8, HOLDS, "aborted"),
-    "is disposed": Kind(3, HOLDS, "aborted", child_lives=False),
-    "idles": Kind(0, HOLDS, "error"),  # in a child of its own, whose deadline is short
+    "is cancelled": Kind(8, HOLDS, "aborted", host="cancels"),
+    "is disposed": Kind(3, HOLDS, "aborted", child_lives=False, host="disposes"),
+    "leaves a daemon": Kind(2, [*leaves("double-fork"), {"text": "x"}], "completed"),
+    "leaves an orphan": Kind(2, [*leaves("launcher-exits"), {"text": "x"}], "completed"),
+    "leaves a stopped child": Kind(1, [*leaves("stopped"), {"text": "x"}], "completed"),
+    "leaves one that holds its stdout": Kind(
+        1, [*leaves("holds-stdout"), {"exit": 3}], "error", child_lives=False
+    ),
     "says nonsense": Kind(2, [{"stop": {"stopReason": 5}}], "error", child_lives=False),
     "exits": Kind(3, [{"text": "x"}, {"exit": 3}], "error", child_lives=False),
     "is killed": Kind(2, [{"signal": "KILL"}], "error", child_lives=False),
     "hangs up": Kind(1, [{"close_stdout": True}, {"sleep": 60}], "error", child_lives=False),
 }
+
+#: Turns in children of their own, whose deadlines and graces are short.
+ALONE = {
+    "idles": Kind(0, HOLDS, "error"),
+    "ignores the cancel": deaf(),
+    "goes on when cancelled": deaf(on_cancel="ignore"),
+    "floods when cancelled": deaf(on_cancel="flood"),
+    "has been flooding": deaf({"text": "x"}, {"text": {"size": 4000, "forever": True}}, on_cancel="ignore"),
+    "stops reading": deaf({"stop_reading": True}),
+    "ignores all, with children": deaf({"ignore_term": True}, *leaves("setsid"), {"stop_reading": True}),
+}
+KINDS = {**MIXED, **ALONE}
 
 #: Starts that fail, each with its category.
 BAD_STARTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -111,21 +150,22 @@ class Tally:
 def plans(seed: int) -> Iterator[list[str]]:
     """What each child does: its turns, or one bad start."""
     chance = random.Random(seed)
-    weights = [kind.weight for kind in KINDS.values()]
+    weights = [kind.weight for kind in MIXED.values()]
+    by_itself = [*BAD_STARTS, *ALONE]
+    chance.shuffle(by_itself)
     while True:
-        if chance.random() < 0.1:
-            yield [chance.choice(list(BAD_STARTS))]
-        elif chance.random() < 0.1:
-            yield ["idles"]
-        else:
-            yield chance.choices(list(KINDS), weights, k=chance.randint(1, 2 * TURNS_PER_CHILD))
+        for name in by_itself:  # each once, before anything comes a second time
+            yield [name]
+            for _ in range(chance.randint(2, 6)):
+                yield chance.choices(list(MIXED), weights, k=chance.randint(1, 2 * TURNS_PER_CHILD))
 
 
 class Soak:
     """One soak in progress."""
 
-    def __init__(self, subagents: SubagentService, folder: str, tally: Tally) -> None:
+    def __init__(self, subagents: SubagentService, folder: str, tally: Tally, *, mark: str) -> None:
         self._subagents = subagents
+        self._mark = mark  # in the environment of whatever is started
         self._folder = folder
         self._tally = tally
         self._numbers = count()
@@ -137,14 +177,16 @@ class Soak:
         scenario, category = BAD_STARTS.get(first, ({}, ""))
         if not category:
             scenario = {"turns": [KINDS[name].steps for name in plan]}
-        deadlines = Deadlines()
+        settings, deadlines = PATIENT, Deadlines()
+        if first in ALONE:
+            settings = HASTY
         if category == "timeout":
             deadlines = Deadlines(startup_seconds=1.5)
         elif first == "idles":
             deadlines = Deadlines(idle_seconds=0.5)
         request = SubagentRequest(prompt="go", parent=Parent(cwd=self._folder), deadlines=deadlines)
         name = f"child-{next(self._numbers)}"
-        registration = self._subagents.register(AcpProvider(self._config(name, scenario)))
+        registration = self._subagents.register(AcpProvider(self._config(name, scenario, settings)))
         try:
             if category:
                 await self._bad_start(name, request, first, category)
@@ -154,16 +196,15 @@ class Soak:
         finally:
             registration.unregister()
 
-    def _config(self, name: str, scenario: dict[str, Any]) -> AcpConfig:
+    def _config(self, name: str, scenario: dict[str, Any], settings: dict[str, float]) -> AcpConfig:
         return AcpConfig(
             name=name,
             command=sys.executable,
             args=["-m", "fake_acp_server", "--json", json.dumps(scenario)],
             cwd=self._folder,
-            env={"PYTHONPATH": str(REPOSITORY)},
-            cancel_grace_seconds=30.0,
-            eof_grace_seconds=2.0,
+            env={"PYTHONPATH": str(REPOSITORY), MARK: self._mark},
             exit_observation_seconds=1.0,
+            **settings,
         )
 
     async def _bad_start(self, name: str, request: SubagentRequest, kind: str, category: str) -> None:
@@ -188,28 +229,29 @@ class Soak:
                     return
 
     async def _turn(self, owner: SubagentRun, run: SubagentRun, name: str) -> None:
-        if name in {"is cancelled", "is disposed"}:
+        kind = KINDS[name]
+        if kind.host != "waits":
             async with run.events() as events:
                 async for event in events:
-                    if type(event).__name__ == "TextChunk":
+                    if isinstance(event, (TextChunk, Snapshot)):
                         break
-            if name == "is cancelled":
+            if kind.host == "cancels":
                 run.cancel()
             else:
                 await owner.dispose()
         result = await run.result()
-        self._tally.note(name, result, right=result.stop_reason == KINDS[name].stop_reason)
+        self._tally.note(name, result, right=result.stop_reason == kind.stop_reason)
 
 
 async def soak(*, turns: int, seed: int) -> Tally:
     """Do at least so many turns."""
-    tally, to_do = Tally(), plans(seed)
+    tally, to_do, mark = Tally(), plans(seed), secrets.token_hex(8)
     tasks_before, children_before = trio.lowlevel.current_statistics().tasks_living, children()
     with tempfile.TemporaryDirectory() as folder:
         async with open_subagents(
             on_failure=tally.failures.append, max_concurrent_runs=AT_ONCE - 2
         ) as subagents:
-            in_progress = Soak(subagents, folder, tally)
+            in_progress = Soak(subagents, folder, tally, mark=mark)
 
             async def worker() -> None:
                 while tally.turns < turns:
@@ -219,7 +261,7 @@ async def soak(*, turns: int, seed: int) -> Tally:
                 for _ in range(AT_ONCE):
                     nursery.start_soon(worker)
     tally.tasks_left = trio.lowlevel.current_statistics().tasks_living - tasks_before
-    tally.processes_left = len(children() - children_before)
+    tally.processes_left = len((children() - children_before) | set(marked(f"{MARK}={mark}")))
     return tally
 
 
