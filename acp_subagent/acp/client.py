@@ -78,11 +78,13 @@ class AcpClient:
     ) -> None:
         self._updates = updates
         self._policy = policy
+        self._policy_word = str(policy)
         self._handler = handler
         self._timeout_seconds = permission_timeout_seconds
         self._max_open_requests = max_open_requests
         self._open: list[_OpenPermission] = []
         self._link: Link | None = None
+        self._connection: Connection  # from `attach` on, which comes before anything that can be asked
         self._port: TurnPort | None = None
         self._refusing = False  # nothing is allowed any more: a turn was cancelled, or the child is to go
         self._answered = False  # the turn is over but for what comes right behind its answer
@@ -90,6 +92,7 @@ class AcpClient:
     def attach(self, link: Link) -> None:
         """The connection is there; called before anything can come."""
         self._link = link
+        self._connection = link.connection
 
     def begin_turn(self, port: TurnPort) -> None:
         """A turn begins."""
@@ -122,17 +125,16 @@ class AcpClient:
 
     def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
         """One request of the agent."""
-        connection = self._connection
         if method == "session/request_permission":
             if self._updates.is_other_session(params.get("sessionId")):
-                connection.respond_error(id, NOT_FOUND, "unknown session")
+                self._connection.respond_error(id, NOT_FOUND, "unknown session")
             else:
                 self._on_permission(id, params)
         elif method == "elicitation/create":
             # The one gated method that must be refused with this code when its mode was not advertised.
-            connection.respond_error(id, INVALID_PARAMS, "no elicitation mode is supported")
+            self._connection.respond_error(id, INVALID_PARAMS, "no elicitation mode is supported")
         else:
-            connection.respond_error(id, METHOD_NOT_FOUND, "method not found")
+            self._connection.respond_error(id, METHOD_NOT_FOUND, "method not found")
 
     def _on_permission(self, id: RequestId, params: dict[str, object]) -> None:  # noqa: A002
         port, handler = self._port, self._handler
@@ -191,7 +193,7 @@ class AcpClient:
         self._connection.respond(id, outcome(choice))
         permission = PermissionRecord(
             kind=call.kind,
-            policy=str(self._policy),
+            policy=self._policy_word,
             decision=choice.decision,
             tool_call_id=call.id,
             option_id=choice.option_id,
@@ -200,8 +202,3 @@ class AcpClient:
             self._updates.record.note_permission(permission)
         if port is not None and port.feed.wanted:
             port.feed.put(PermissionDecided(permission))
-
-    @property
-    def _connection(self) -> Connection:
-        assert self._link is not None
-        return self._link.connection

@@ -31,7 +31,7 @@ from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.reading import word
 from acp_subagent.supervised.reporting import with_wire
 from acp_subagent.wire.connection import Connection
-from acp_subagent.wire.jsonrpc import Answer, RequestId, Result
+from acp_subagent.wire.jsonrpc import Answer, Result
 
 _LIFE = {
     LifeEvent.PROCESS_SPAWNED: Event.PROCESS_SPAWNED,
@@ -76,8 +76,6 @@ class AcpConversation:
         self._first_prompt = first_prompt
         self._machine = SessionMachine()
         self._updates = SessionUpdates(max_early_updates=settings.max_early_updates)
-        #: `wire.jsonrpc.Receiver`: the reader calls it for every update, so there is nothing in between
-        self.on_notification = self._updates.on_notification
         self._client = AcpClient(
             self._updates,
             policy=settings.policy,
@@ -85,6 +83,9 @@ class AcpConversation:
             permission_timeout_seconds=settings.permission_timeout_seconds,
             max_open_requests=settings.max_open_requests,
         )
+        # `wire.jsonrpc.Receiver`: the reader calls these for all that comes, so there is nothing in between.
+        self.on_notification = self._updates.on_notification
+        self.on_request = self._client.on_request
         self._errand = errand
         self._handshake: Handshake | None = None
         self._link: Link | None = None
@@ -220,12 +221,6 @@ class AcpConversation:
         if closes and self._machine.can_prompt and self._updates.session_id is not None:
             with trio.move_on_after(self._settings.close_grace_seconds):
                 await self._connection.request("session/close", {"sessionId": self._updates.session_id})
-
-    # -- what comes from the agent (wire.jsonrpc.Receiver)
-
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
-        """Every request is answered exactly once, now or by a handler of the host."""
-        self._client.on_request(id, method, params)
 
     # -- what it means
 

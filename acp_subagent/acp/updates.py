@@ -274,11 +274,11 @@ class SessionUpdates:
         self, raw: object, record: AcpTurnRecord, port: TurnPort, *, unless: ToolCall | None = None
     ) -> ToolCall:
         """Merge one mention of a tool call; it is told unless it changed nothing of `unless`."""
-        was_in_progress = record.tool_in_progress
+        was_in_progress = record.tool_calls.in_progress
         call = record.note_tool_call(raw)
         if unless is None or call != unless:
             self._emit(ToolCallChanged(call))
-        if record.tool_in_progress is not was_in_progress:
+        if record.tool_calls.in_progress is not was_in_progress:
             port.poke()
         return call
 

@@ -237,7 +237,7 @@ class EventFeed:
     @property
     def behind(self) -> bool:
         """Whether the reader has to wait for a subscription."""
-        if self._lifted:
+        if self._lifted or not self._subscriptions:
             return False
         return any(subscription.behind(self._buffer_events) for subscription in self._live())
 
