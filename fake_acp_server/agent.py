@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 KEPT_FRAMES = 1000
 
 
+#: How long the process stays for a client that does not read the last answers.
+LAST_ANSWER_SECONDS = 1.0
+
 #: Exit code when the client broke a rule.
 STRICT_FAILURE = 1
 
@@ -225,6 +228,7 @@ class Agent:
         """End the process. In strict mode the code is 1 when the client broke a rule, unless it tells of
         more.
         """
+        self.output.flush(LAST_ANSWER_SECONDS)
         if self.judge and not self.judge.end() and code == 0:
             code = STRICT_FAILURE
         os._exit(code)

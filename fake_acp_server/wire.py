@@ -100,26 +100,38 @@ class FrameLog:
 
 
 class Output:
-    """The agent's stdout. Threads may share it: a frame is never torn by another one."""
+    """The agent's stdout. Threads may share it: a frame is never torn by another one.
+
+    The main thread never waits here for a client that does not read, or it would not see what the client
+    writes: what the pipe cannot take at once is left to a thread of its own, in order.
+    """
 
     def __init__(self, log: FrameLog | None, judge: Judge | None = None) -> None:
         self._lock = threading.Lock()
         self._log = log
         self._judge = judge
+        #: Frames of the main thread that wait for the pipe.
+        self._waiting: list[tuple[Any, bytes]] = []
+        self._all_out = threading.Condition()
 
     def frame(self, frame: Any) -> None:
         """Send one JSON value as a line."""
         data = encode_frame(frame)
-        with self._lock:
-            if self._log:
-                self._log.frame("agent", frame)
-            if self._judge:
-                self._judge.agent(frame)
-            write_all(1, data)
+        if not _is_main_thread():
+            self._write(frame, data)
+            return
+        with self._all_out:
+            if not self._waiting and self._write_at_once(frame, data):
+                return
+            self._waiting.append((frame, data))
+            if len(self._waiting) == 1:
+                threading.Thread(target=self._write_waiting, daemon=True).start()
 
     def raw(self, data: bytes, split_bytes: int = 0, delay_seconds: float = 0.0) -> None:
         """Send bytes as they are; with ``split_bytes`` in pieces of that size, with a pause between two."""
         size = split_bytes or max(len(data), 1)
+        if _is_main_thread():
+            self.flush()
         with self._lock:
             if self._log:
                 self._log.raw("agent", data[:READ_SIZE])
@@ -128,10 +140,55 @@ class Output:
                     time.sleep(delay_seconds)
                 write_all(1, data[start : start + size])
 
+    def flush(self, timeout_seconds: float | None = None) -> None:
+        """Wait until what the main thread said is written."""
+        with self._all_out:
+            self._all_out.wait_for(lambda: not self._waiting, timeout_seconds)
+
     def close(self) -> None:
         """Close stdout; what is sent later goes nowhere."""
         with self._lock:
             replace_with_null(1)
+
+    def _write_at_once(self, frame: Any, data: bytes) -> bool:
+        """Write the frame if that needs no wait; whether it did. Windows cannot tell before."""
+        if not self._lock.acquire(blocking=IS_WINDOWS):
+            return False
+        try:
+            if not IS_WINDOWS:
+                import select
+
+                # A pipe that counts as writable takes this many bytes for certain.
+                if len(data) > select.PIPE_BUF or not select.select([], [1], [], 0)[1]:
+                    return False
+            self._put(frame, data)
+            return True
+        finally:
+            self._lock.release()
+
+    def _write(self, frame: Any, data: bytes) -> None:
+        with self._lock:
+            self._put(frame, data)
+
+    def _put(self, frame: Any, data: bytes) -> None:
+        if self._log:
+            self._log.frame("agent", frame)
+        if self._judge:
+            self._judge.agent(frame)
+        write_all(1, data)
+
+    def _write_waiting(self) -> None:
+        while True:
+            self._write(*self._waiting[0])
+            with self._all_out:
+                del self._waiting[0]
+                if not self._waiting:
+                    self._all_out.notify_all()
+                    return
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 class Inlet:
@@ -186,7 +243,7 @@ class Inlet:
 
     def in_main_thread(self, call: Callable[[], None]) -> None:
         """Run the call in the main thread and wait for its end; on Windows, which cannot wake it, here."""
-        if IS_WINDOWS or threading.current_thread() is threading.main_thread():
+        if IS_WINDOWS or _is_main_thread():
             call()
             return
         done = threading.Event()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fake.driver import Fake
+from tests.fake.driver import Fake, wait_for
 
 Start = Callable[..., Fake]
 
@@ -107,6 +108,49 @@ def test_a_scenario_may_answer_anything(start_faulty: Start, answer: Any, expect
     fake.call("initialize", {"protocolVersion": 1})
     got = fake.call("session/new", NEW)
     assert {key: got.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("ends", ["cancel", "eof"])
+def test_a_client_that_does_not_read_is_heard_all_the_same(
+    start_faulty: Start, ends: str, tmp_path: Path
+) -> None:
+    mark = tmp_path / "cancelled"
+    fake = start_faulty(
+        {
+            "turns": [[{"text": {"size": 1000, "forever": True}}]],
+            "on_cancel": {"steps": [{"touch_file": str(mark)}]},
+            "on_eof": {"marker": str(mark)},
+        }
+    )
+    fake.prompt(fake.open_session())
+    for number in range(200):  # the pipe is full, and each of these is answered
+        fake.request("_vendor/x", {"number": number})
+    if ends == "cancel":
+        fake.notify("session/cancel", {"sessionId": "session-1"})
+        for _ in iter(lambda: fake.read().get("id") == 202, True):
+            pass
+    else:
+        fake.close_stdin()
+        assert fake.exit_code() == 0
+    wait_for(mark.exists)
+
+
+def test_long_answers_are_out_before_the_end(start_faulty: Start) -> None:
+    fake = start_faulty({"session_new": {"merge": {"_meta": {"padding": "p" * 60_000}}}})
+    for frame in (
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": 1}},
+        {"id": 2, "method": "session/new", "params": NEW},
+        {"id": 3, "method": "session/new", "params": NEW},
+    ):
+        fake.send(frame)
+    fake.close_stdin()
+    assert [fake.read()["id"] for _ in range(3)] == [1, 2, 3]
+    assert fake.exit_code() == 0
+
+
+def test_a_forgotten_fake_leaves_even_when_nobody_reads_what_it_says(start_faulty: Start) -> None:
+    fake = start_faulty({"lifetime_seconds": 0.3, "start": [{"raw": {"text": "x", "repeat": 1_000_000}}]})
+    assert fake.exit_code() == 75
 
 
 def test_a_list_of_answers_is_used_call_by_call(start: Start) -> None:
