@@ -123,4 +123,14 @@ def _text(detail: ErrorDetails) -> str:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ScenarioFile.model_json_schema()}
+    schema = _without_null(ScenarioFile.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null(schema: Any) -> Any:
+    """The schema without the null that stands for a key that is not there."""
+    if isinstance(schema, list):
+        return [_without_null(part) for part in schema if part != {"type": "null"}]
+    if isinstance(schema, dict):
+        return {key: _without_null(part) for key, part in schema.items() if (key, part) != ("default", None)}
+    return schema

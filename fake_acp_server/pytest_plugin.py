@@ -75,12 +75,12 @@ class FakeAgent:
 
     def ready(self) -> bool:
         """Whether a session is open: the agent has answered ``session/new``, load or resume."""
-        asked = {
-            frame.get("id")
-            for frame in self.frames("client")
-            if frame.get("method") in ("session/new", "session/load", "session/resume")
-        }
-        return any(frame.get("id") in asked for frame in self.frames("agent") if "result" in frame)
+        # Lists, for either side may be the one that a test makes write nonsense.
+        setups = ("session/new", "session/load", "session/resume")
+        called = [frame for frame in self.frames("client") if isinstance(frame, dict)]
+        asked = [frame.get("id") for frame in called if frame.get("method") in setups]
+        said = [frame for frame in self.frames("agent") if isinstance(frame, dict)]
+        return any("result" in frame and frame.get("id") in asked for frame in said)
 
     def wait(self, until: Callable[[], bool] | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         """Wait until a session is open, or until a condition of yours holds; ``TimeoutError`` when it does

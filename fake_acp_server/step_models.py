@@ -26,6 +26,16 @@ class Closed(BaseModel):
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_null(cls, data: Any) -> Any:
+        # What is not said keeps its default; null is a value only where any value is one.
+        for name, field in cls.model_fields.items():
+            key = field.alias or name
+            if isinstance(data, dict) and key in data and data[key] is None and field.annotation is not Any:
+                raise ValueError(f"{key} may not be null")
+        return data
+
 
 class Text(Closed):
     """Chunks of text."""

@@ -33,6 +33,9 @@ DEEP = {"turns": [[{"permission": {"on": {"allow": [{"x": 1}]}}}]]}
         (DEEP, "turns[0][0].permission.on.allow[0].x: unknown key"),
         ({"ids": 7}, "ids: Input should be 'int', 'string' or 'uuid'"),
         (7, f"the scenario: {MAPPING}"),
+        ({"on_eof": None}, "the scenario: on_eof may not be null"),
+        ({"turns": [[{"permission": None}]]}, "turns[0][0]: permission may not be null"),
+        ({"turns": [[{"permission": {"options": None}}]]}, "turns[0][0].permission: options may not be null"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(data: Any, line: str) -> None:
@@ -59,6 +62,8 @@ def test_every_builtin_fits_the_published_schema() -> None:
         validator.validate(data)
     assert not validator.is_valid({"turns": [[{"text": "x", "sleep": 1}]]})
     assert not validator.is_valid({"turns": [[{"txt": "x"}]]})
+    assert not validator.is_valid({"turns": [[{"permission": None}]]})
+    assert validator.is_valid({"turns": [[{"frame": None}, {"stop": None}, {"permission": {"id": None}}]]})
 
 
 def test_the_published_schema_is_a_schema() -> None:

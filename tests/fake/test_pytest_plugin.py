@@ -50,6 +50,32 @@ def test_violations_are_told(fake_acp_agent: Make) -> None:
         assert [violation["rule"] for violation in agent.violations()] == ["initialize-first"]
 
 
+def test_nonsense_of_a_client_or_an_agent_is_told_too(fake_acp_agent: Make) -> None:
+    agent = fake_acp_agent({"initialize": {"before_answer": [{"frame": ["agent"]}]}})
+    with Fake(agent.argv) as client:
+        client.write(b'["client"]\n{"id": {}, "method": ["session/new"]}\nno JSON\n')
+        client.read()
+        client.send({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}})
+        agent.wait(lambda: ["agent"] in agent.frames("agent"))
+        assert ["client"] in agent.frames("client")
+        assert not agent.ready()
+        leave(client)
+    assert [violation["rule"] for violation in agent.violations()] == ["frame"] * 3
+
+
+def test_a_report_is_never_seen_half_written(fake_acp_agent: Make) -> None:
+    agent = fake_acp_agent("echo")
+    with Fake(agent.argv) as client:
+        client.call("initialize", {"protocolVersion": 1})
+        for number in range(200):
+            client.send({"id": number + 10, "method": f"vendor/{number}"})
+        agent.wait(lambda: len(agent.violations()) == 200)  # each look reads the report anew
+        leave(client)
+    assert [path.name for path in agent._report.parent.iterdir() if path.name.startswith("report")] == [
+        "report.json"
+    ]
+
+
 def test_a_wait_has_an_end(fake_acp_agent: Make) -> None:
     with pytest.raises(TimeoutError):
         fake_acp_agent().wait(timeout_seconds=0.02)
