@@ -87,8 +87,8 @@ HABITS: dict[str, dict[str, Any]] = {
         },
     ),
     "wire-huge-answer": _turn(
-        "an answer of twenty megabytes in chunks of 64 KiB, its last word at the end",
-        {"text": {"size": 65_536, "count": 320, "message_id": "m"}},
+        "an answer of 17 MiB in chunks of one, its last word at the end",
+        {"text": {"size": 1 << 20, "count": 17, "message_id": "m"}},
         {"text": {"text": "answer", "message_id": "m"}},
     ),
     "wire-early-requests": _turn(

@@ -42,15 +42,14 @@ class EndedError(Exception):
 class Visit:
     """One conversation.
 
-    ``cancel_at_text``: cancel as soon as the turn has said something. ``quiet``: an end in silence is
-    expected, so do not wait long for it.
+    ``cancel_at_text``: cancel as soon as the turn has said something. ``ends``: the end that is expected;
+    where that is silence, it is not waited for longer than it takes to be sure.
     """
 
-    def __init__(
-        self, fake: Fake, cancel_at_text: bool = False, allow: bool = True, quiet: bool = False
-    ) -> None:
+    def __init__(self, fake: Fake, cancel_at_text: bool = False, allow: bool = True, ends: str = "") -> None:
         self.fake = fake
-        self._patience_seconds = SILENCE_SECONDS if quiet else BOUND_SECONDS
+        self._ends = ends
+        self._stage = "initialize"
         self.cancel_at_text = cancel_at_text
         self.allow = allow
         self._texts: list[str] = []
@@ -64,25 +63,24 @@ class Visit:
 
     def run(self, prompts: int = 1) -> str:
         """Open a session, send the prompts one after the other; the phrase for how it ended."""
-        stage = "initialize"
         try:
             self._result(
                 self.fake.request("initialize", {"protocolVersion": 1, "clientCapabilities": CAPABILITIES})
             )
-            stage = "new"
+            self._stage = "new"
             new = self._result(self.fake.request("session/new", {"cwd": "/srv", "mcpServers": []}))
             session_id = new.get("sessionId")
             if not isinstance(session_id, str):
                 return "new: malformed"
-            stage = "prompt"
+            self._stage = "prompt"
             reason = ""
             for _ in range(prompts):
                 reason = str(self._result(self.fake.prompt(session_id), session_id).get("stopReason"))
         except EndedError as end:
-            return f"{stage}: {end}"
+            return f"{self._stage}: {end}"
         except (BrokenPipeError, ConnectionResetError):
-            return f"{stage}: {self._exit()}"
-        return f"{stage}: {reason}"
+            return f"{self._stage}: {self._exit()}"
+        return f"{self._stage}: {reason}"
 
     def _result(self, request_id: int, session_id: str | None = None) -> dict[str, Any]:
         while True:
@@ -150,14 +148,16 @@ class Visit:
 
     def _read(self) -> bytes:
         assert self.fake.process.stdout
-        ready, _, _ = select.select([self.fake.process.stdout], [], [], self._patience_seconds)
+        is_quiet = self._ends == f"{self._stage}: silent" and not self.cancel_at_text
+        patience_seconds = SILENCE_SECONDS if is_quiet else BOUND_SECONDS
+        ready, _, _ = select.select([self.fake.process.stdout], [], [], patience_seconds)
         if not ready:
             raise EndedError("silent")
         return os.read(self.fake.process.stdout.fileno(), 1 << 16)
 
     def _exit(self) -> str:
         try:
-            code = self.fake.process.wait(self._patience_seconds)
+            code = self.fake.process.wait(SILENCE_SECONDS if "closed" in self._ends else BOUND_SECONDS)
         except Exception:  # noqa: BLE001  # subprocess.TimeoutExpired: it closed its stdout and lives
             return "closed"
         return f"exit {code}" if code >= 0 else f"signal {-code}"
