@@ -7,6 +7,9 @@ library is imported before a run really begins: `--help` and `--version` answer 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+from typing import Any
 
 import click
 
@@ -14,6 +17,17 @@ from acp_subagent.version import VERSION
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """The commands; a word that is none of them may be a prompt, and is not repeated."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            raise click.UsageError(f"No such command; there is {', '.join(self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 class _RunCommand(click.Command):
@@ -28,7 +42,13 @@ class _RunCommand(click.Command):
             if not command:
                 raise click.UsageError("there is no command after --", ctx)
         ctx.obj = command
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if ctx.args:
+            raise click.UsageError("unexpected extra argument; the agent's command comes after --", ctx)
+        return rest
+
+
+# What was given for an option is never repeated: it may be a secret that went to the wrong place.
 
 
 def _name_and_value(
@@ -36,7 +56,6 @@ def _name_and_value(
 ) -> list[tuple[str, str]]:
     pairs = [value.partition("=") for value in values]
     if any(not name or not equals for name, equals, _ in pairs):
-        # What was given is not repeated: it may be a secret without a name.
         raise click.BadParameter("it takes NAME=VALUE")
     return [(name, value) for name, _, value in pairs]
 
@@ -47,11 +66,32 @@ def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) ->
         ctx.exit()
 
 
-_seconds = click.FloatRange(min=0, min_open=True)
+def _seconds(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    with suppress(ValueError):
+        seconds = float(value)
+        if 0 < seconds < inf:
+            return seconds
+    raise click.BadParameter("it takes a number of seconds above 0")
+
+
+def _one_of(*words: str) -> dict[str, Any]:
+    """The settings of an option that takes one of these words."""
+
+    def check(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+        if value not in words:
+            raise click.BadParameter(f"it takes one of {', '.join(words)}")
+        return value
+
+    return {"metavar": f"[{'|'.join(words)}]", "default": words[0], "show_default": True, "callback": check}
 
 
 @click.group(
-    name="acp-subagent", no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+    name="acp-subagent",
+    cls=_Commands,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
     "--version",
@@ -65,7 +105,7 @@ def cli() -> None:
     """Give a task to an agent that speaks the Agent Client Protocol (ACP)."""
 
 
-@cli.command(name="run", cls=_RunCommand)
+@cli.command(name="run", cls=_RunCommand, context_settings={"allow_extra_args": True})
 @click.argument("prompt", metavar="PROMPT [-- COMMAND [ARG ...]]")
 @click.option("--cwd", metavar="DIRECTORY", help="Working directory of the agent; default: this one.")
 @click.option(
@@ -83,21 +123,22 @@ def cli() -> None:
 )
 @click.option(
     "--permission",
-    type=click.Choice(["reject", "allow", "ask"]),
-    default="reject",
-    show_default=True,
+    **_one_of("reject", "allow", "ask"),
     help="Who decides when the agent asks for permission; `ask` asks on the terminal.",
 )
 @click.option(
-    "--startup-timeout", type=_seconds, metavar="SECONDS", help="For the agent to get ready; default: 120."
+    "--startup-timeout",
+    callback=_seconds,
+    metavar="SECONDS",
+    help="For the agent to get ready; default: 120.",
 )
-@click.option("--turn-timeout", type=_seconds, metavar="SECONDS", help="For the answer; default: no limit.")
+@click.option(
+    "--turn-timeout", callback=_seconds, metavar="SECONDS", help="For the answer; default: no limit."
+)
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
+    **_one_of("text", "json"),
     help="The answer as it streams, or one JSON object at the end.",
 )
 @click.option(
@@ -148,13 +189,21 @@ def run(
     return int(conductor.run(task))
 
 
+def _problem(error: click.ClickException) -> str:
+    """What is wrong with the arguments; never one of them: it may be a prompt, or a secret of the agent's."""
+    if isinstance(error, click.NoSuchOption):
+        meant = f"; did you mean {', '.join(sorted(error.possibilities))}?" if error.possibilities else ""
+        return f"No such option{meant}"
+    return error.format_message()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Answer one command line; the exit code. Raises nothing for a wrong one."""
     try:
         return int(cli.main(list(arguments), prog_name="acp-subagent", standalone_mode=False) or 0)
     except click.ClickException as error:
         where = "acp-subagent run" if "run" in arguments[:1] else "acp-subagent"
-        problem = " ".join(error.format_message().split())
+        problem = " ".join(_problem(error).split())
         click.echo(f"acp-subagent: {problem} (see {where} --help)", err=True)
         return USAGE_ERROR
     except (click.Abort, KeyboardInterrupt):

@@ -47,7 +47,7 @@ from acp_subagent.seam.service import SubagentService, open_subagents
 #: the name under which the agent of the command line is registered
 AGENT = "agent"
 
-#: set to 1, an unexpected exception shows its traceback, and the library its log
+#: set to 1, an unexpected exception shows where it was raised, and the library its log
 DEBUG_VARIABLE = "ACP_SUBAGENT_DEBUG"
 
 _READ_BYTES = 65536
@@ -91,7 +91,7 @@ def run(task: Task) -> ExitCode:
             hint = "" if debug else f" ({DEBUG_VARIABLE}=1 shows where)"
             streams.note(f"acp-subagent: unexpected {type(error).__name__}{hint}")
             if debug:
-                streams.note("".join(traceback.format_exception(error)))
+                streams.note("".join(traceback.format_tb(error.__traceback__)))  # the lines of code alone
             outcome = error
     code = exit_code(outcome, interrupted=conduct.interrupted)
     if conduct.signal_waits:

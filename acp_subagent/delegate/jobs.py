@@ -89,7 +89,7 @@ class _Entry:
     ended: trio.Event = field(default_factory=trio.Event)
     scope: trio.CancelScope = field(default_factory=lambda: trio.CancelScope(shield=True))
     run: SubagentRun | None = None  # once it is ready, until it has ended
-    text: str = ""  # once it has ended
+    text: str = field(default="", repr=False)  # once it has ended
 
     def attach(self, run: SubagentRun) -> None:
         """The run is ready: what it says so far can be read from now on."""

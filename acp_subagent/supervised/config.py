@@ -84,6 +84,10 @@ class ChildConfig(BaseModel):
         # Outside the block: the foreign exception is no context of ours.
         raise ConfigurationError(message)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # pydantic would say the same, and quote the value.
+        raise ConfigurationError("A configuration is frozen; make another one.")
+
     @field_validator("cwd", "wire_log", mode="before")
     @classmethod
     def _absolute(cls, value: object) -> object:

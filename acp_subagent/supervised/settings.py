@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acp_subagent.supervised.clock import TurnLimits
 from acp_subagent.wire.connection import WireLimits
@@ -27,4 +27,5 @@ class ChainSettings:
     wire: WireLimits
     startup_ends_at: float  #: on trio's clock; `inf` for no limit
     settle_grace_seconds: float
-    wire_log: str | None = None  #: absolute path of the log of every frame; None for no log
+    #: absolute path of the log of every frame; None for no log
+    wire_log: str | None = field(default=None, repr=False)

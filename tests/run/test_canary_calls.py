@@ -15,6 +15,7 @@ import trio
 
 from acp_subagent import (
     AcpConfig,
+    ConfigurationError,
     Deadlines,
     Parent,
     SessionRef,
@@ -56,6 +57,15 @@ def test_a_configuration_that_is_refused_repeats_no_value(name: str, value: obje
         # A name of the host's own choice, and the names of variables, may be shown.
         texts = [] if name in {"name", "pass_env"} else [*texts_of_objects(config)]
     assert [text for text in texts if leaks(text)] == []
+
+
+@pytest.mark.parametrize("name", [*AcpConfig.model_fields, "no_such_field"])
+def test_a_configuration_that_is_changed_repeats_no_value(name: str) -> None:
+    config = AcpConfig(name="a", command="b")
+    with pytest.raises(ConfigurationError, match="frozen") as caught:
+        setattr(config, name, SECRET)
+    assert [text for text in texts_of_exception(caught.value) if leaks(text)] == []
+    assert (config.name, config.command) == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -229,12 +239,35 @@ def test_the_local_detail_of_a_failure_is_shown_when_it_is_asked_for(stage: Stag
     assert not leaks(json.loads(ended.stdout)["failure"])
 
 
-def test_a_wrong_option_repeats_no_secret(stage: Stage) -> None:
-    # Of options that can hold one.
-    for option in ("--env", "--pass-env", "--cwd"):
-        ended = command_line(stage, option, SECRET, scenario={})
-        assert ended.returncode == (0 if option == "--pass-env" else 2)
-        assert not leaks(ended.stderr), ended.stderr
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([option, SECRET] for option in ("--env", "--cwd", "--permission", "--format", "--turn-timeout")),
+        ["--startup-timeout", SECRET],
+        [f"--{SECRET}"],
+        [f"-{SECRET}"],
+        [f"--show-failure={SECRET}"],
+        [f"--nonsense={SECRET}"],
+        [SECRET],
+    ],
+)
+def test_a_wrong_argument_repeats_no_secret(arguments: list[str], stage: Stage) -> None:
+    ended = command_line(stage, *arguments, scenario={})
+    assert ended.returncode == 2
+    assert not leaks(ended.stderr + ended.stdout), ended.stderr
+
+
+def test_a_prompt_without_its_command_is_not_repeated() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "acp_subagent", SECRET],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert not leaks(ended.stderr + ended.stdout), ended.stderr
 
 
 def test_these_tests_would_find_a_secret() -> None:

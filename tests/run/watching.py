@@ -77,6 +77,7 @@ class AcpWatch(Watch):
         config = self.stage.config(str(script), faulty=True, **settings)
         config["args"] = [*config["args"], secret("argv")]
         config["env"] = {**config["env"], "SOME_VARIABLE": secret("env")}
+        config.setdefault("wire_log", str(self.folder / secret("wire-log")))
         return AcpProvider(AcpConfig(**{**config, "command": str(self.command), "cwd": str(self.cwd)}))
 
 
