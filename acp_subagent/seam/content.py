@@ -15,14 +15,17 @@ from acp_subagent.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Text. Every agent takes it."""
+    """Text. Every provider takes it."""
 
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLinkBlock:
-    """A link to something that the agent can read by itself. Every agent takes it."""
+    """A link to something that the agent can read by itself.
+
+    Every ACP agent takes it; the DSH provider refuses it, as it refuses everything but text.
+    """
 
     uri: str = field(repr=False)
     name: str = field(repr=False)
@@ -34,7 +37,7 @@ class ResourceLinkBlock:
 
 @dataclass(frozen=True, slots=True)
 class ImageBlock:
-    """An image, base64. Only for agents that say they take images."""
+    """An image, base64. Only for ACP agents that say they take images."""
 
     data: str = field(repr=False)
     mime_type: str = field(repr=False)
@@ -43,7 +46,7 @@ class ImageBlock:
 
 @dataclass(frozen=True, slots=True)
 class AudioBlock:
-    """Audio, base64. Only for agents that say they take audio."""
+    """Audio, base64. Only for ACP agents that say they take audio."""
 
     data: str = field(repr=False)
     mime_type: str = field(repr=False)
@@ -51,7 +54,10 @@ class AudioBlock:
 
 @dataclass(frozen=True, slots=True)
 class ResourceBlock:
-    """The content of a resource: exactly one of `text` and `blob` (base64). Only for agents that take it."""
+    """The content of a resource: exactly one of `text` and `blob` (base64).
+
+    Only for ACP agents that say they take it.
+    """
 
     uri: str = field(repr=False)
     text: str | None = field(default=None, repr=False)
