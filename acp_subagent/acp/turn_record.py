@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from acp_subagent.acp.permissions import latest_decision
-from acp_subagent.acp.tool_calls import ToolCalls
+from acp_subagent.acp.tool_calls import note_call
 from acp_subagent.seam.activity import (
     PermissionDecision,
     PermissionRecord,
@@ -23,6 +23,7 @@ from acp_subagent.seam.activity import (
 from acp_subagent.seam.events import SessionChange, Snapshot
 from acp_subagent.seam.result import Counters, SubagentResult
 from acp_subagent.supervised.output import TurnOutput
+from acp_subagent.supervised.tool_calls import ToolCalls
 
 #: permission records kept of one turn; the oldest goes
 MAX_PERMISSIONS = 10_000
@@ -62,7 +63,7 @@ class AcpTurnRecord:
 
     def note_tool_call(self, raw: object) -> ToolCall:
         """Merge one mention of a tool call; a denied one that is completed all the same is a violation."""
-        call = self.tool_calls.update(raw)
+        call = note_call(self.tool_calls, raw)
         if call.status is ToolStatus.COMPLETED and call.id in self._denied:
             self._denied.discard(call.id)
             self.permission_violations += 1

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from acp_subagent.acp.tool_calls import ToolCalls, plan_from, usage_from
+from acp_subagent.acp.tool_calls import note_call, plan_from, usage_from
 from acp_subagent.acp.turn_record import AcpTurnRecord
 from acp_subagent.seam.activity import ToolCall, Usage
 from acp_subagent.seam.content import TextBlock, block_from_json
@@ -34,6 +34,7 @@ from acp_subagent.seam.events import (
 )
 from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.conversation import TurnPort
+from acp_subagent.supervised.tool_calls import ToolCalls
 
 #: ids of messages and tool calls of earlier turns that are remembered; the oldest go
 MAX_EARLIER_IDS = 10_000
@@ -202,10 +203,7 @@ class SessionUpdates:
         self.updates += 1
         kind = update.get("sessionUpdate")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
-        if handler is None:
-            self._unknown(update)
-        else:
-            handler(update)
+        (handler or self._unknown)(update)
 
     def _unknown(self, update: Raw) -> None:
         self.unknown_updates += 1
@@ -263,7 +261,7 @@ class SessionUpdates:
     def on_permission_call(self, raw: object) -> ToolCall:
         """The tool call that a permission is asked for; it may be the first mention of it."""
         if self.record is None or self._port is None:
-            return ToolCalls().update(raw)
+            return note_call(ToolCalls(), raw)
         call_id = raw.get("toolCallId") if isinstance(raw, dict) else None
         if isinstance(call_id, str):
             self._earlier_calls.pop(call_id, None)  # the agent waits for it now
@@ -325,10 +323,9 @@ class SessionUpdates:
 
     def _late(self, its_id: str | None) -> bool:
         """Whether the id is one of an earlier turn; then the update is counted, and dropped."""
-        if its_id is None or its_id not in self._earlier_ids:
-            return False
-        self.late_updates += 1
-        return True
+        late = its_id is not None and its_id in self._earlier_ids
+        self.late_updates += late
+        return late
 
     def _emit(self, event: Event) -> None:
         if self._port is not None and self._port.feed.wanted:

@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from acp_subagent.dsh.activity import Activity, TurnEnd
+from acp_subagent.dsh.tool_calls import call_begun, calls_ended
 from acp_subagent.dsh.turn_record import DshTurnRecord
 from acp_subagent.dsh.vocabulary import EventKind, Status
 from acp_subagent.seam.activity import Usage
-from acp_subagent.seam.events import Event, TextChunk, ThoughtChunk, UnknownUpdate, UsageChanged
+from acp_subagent.seam.events import (
+    Event,
+    TextChunk,
+    ThoughtChunk,
+    ToolCallChanged,
+    UnknownUpdate,
+    UsageChanged,
+)
 from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.conversation import TurnPort
 from acp_subagent.supervised.output import MAX_ID_CHARACTERS
@@ -40,6 +48,8 @@ class SessionEvents:
             EventKind.ATTEMPT: self._on_attempt,
             EventKind.RETRY: self._on_retry,
             EventKind.MODEL: self._on_model,
+            EventKind.TOOL_CALL: self._on_tool_call,
+            EventKind.TOOL_RESULT: self._on_tool_result,
         }
 
     def begin_turn(self, record: DshTurnRecord, port: TurnPort) -> None:
@@ -127,6 +137,15 @@ class SessionEvents:
         size = count(data.get("contextWindow"))
         if size is not None:
             self._note_usage(record, Usage(record.usage.used_tokens, size))
+
+    def _on_tool_call(self, data: Raw, record: DshTurnRecord) -> None:
+        begun = call_begun(data)
+        if begun is not None:
+            self._emit(ToolCallChanged(record.tool_calls.note(*begun)))
+
+    def _on_tool_result(self, data: Raw, record: DshTurnRecord) -> None:
+        for call_id, mention in calls_ended(data):
+            self._emit(ToolCallChanged(record.tool_calls.note(call_id, mention)))
 
     # -- small things
 

@@ -14,6 +14,7 @@ from acp_subagent.seam.content import ContentBlock
 from acp_subagent.seam.events import Snapshot
 from acp_subagent.seam.result import Counters, SubagentResult
 from acp_subagent.supervised.output import TurnOutput
+from acp_subagent.supervised.tool_calls import ToolCalls
 
 
 class DshTurnRecord:
@@ -29,6 +30,7 @@ class DshTurnRecord:
         self._message_count = 0
         self._unfinished = TurnOutput(max_output_bytes)
         self._given_up = False  # what is unfinished belongs to a model call that has failed
+        self.tool_calls = ToolCalls()
         self.usage = Usage()  #: the last that was reported
 
     @property
@@ -62,16 +64,24 @@ class DshTurnRecord:
 
     def snapshot(self, stage: str) -> Snapshot:
         """The activity so far, for a subscriber that comes late."""
-        return Snapshot(stage=str(stage), messages=self.messages, tool_calls=(), plan=(), usage=self.usage)
+        return Snapshot(
+            stage=str(stage),
+            messages=self.messages,
+            tool_calls=self.tool_calls.all(),
+            plan=(),
+            usage=self.usage,
+        )
 
     def fill(self, result: SubagentResult) -> SubagentResult:
-        """The result with everything that the activity brought."""
+        """The result with everything that the activity brought; calls without an end are marked cancelled."""
         self._unfinished.finish()
+        self.tool_calls.finish()
         dropped = self._messages.dropped_bytes + self._unfinished.dropped_bytes
         return replace(
             result,
             output=self._messages.output() or self._unfinished.output(),
             messages=self.messages,
             usage=self.usage,
+            tool_calls=self.tool_calls.all(),
             counters=replace(self._counted(), output_dropped_bytes=dropped),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from acp_subagent.process.launch import SpawnFault, WorkingDirectoryFault
+from acp_subagent.seam.activity import ToolKind
 from acp_subagent.supervised.advice import TalkFault
 from acp_subagent.supervised.ending import DeadlineName
 
@@ -73,7 +74,23 @@ class EventKind(StrEnum):
     CHUNK = "assistant/chunk"  #: a piece of a message, as it is made; not all releases send them
     ATTEMPT = "assistant/attempt"  #: a model call that brought no message, with what it had said
     RETRY = "llm/retry-started"  #: a failed model call is made once more
+    TOOL_CALL = "tool/call"  #: a tool is called
+    TOOL_RESULT = "tool/result"  #: what came of it
     MODEL = "request/context"  #: which model is asked, and how large its context is
+
+
+#: What the runtime's own tools do; each other tool is `other`.
+TOOL_KINDS: dict[str, ToolKind] = {
+    "bash": ToolKind.EXECUTE,
+    "read": ToolKind.READ,
+    "read_image": ToolKind.READ,
+    "write": ToolKind.EDIT,
+    "edit": ToolKind.EDIT,
+    "glob": ToolKind.SEARCH,
+    "grep": ToolKind.SEARCH,
+    "web_fetch": ToolKind.FETCH,
+    "web_search": ToolKind.FETCH,
+}
 
 
 class Status(StrEnum):

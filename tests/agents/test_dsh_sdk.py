@@ -20,6 +20,8 @@ from acp_subagent import (
     SubagentStopReason,
     SubagentTool,
     SupportsResume,
+    ToolKind,
+    ToolStatus,
     open_job_table,
     open_subagents,
 )
@@ -61,12 +63,18 @@ async def test_a_prompt_is_answered_and_nothing_is_left(dsh: Dsh, launch: Launch
 
 
 async def test_a_turn_of_several_steps_ends_with_the_last_message(dsh: Dsh, launch: Launch) -> None:
-    look = CallTool("bash", {"command": "pwd", "description": "Look around"})
-    with ModelServer([look, look, Answer(("That is ", "all."))]) as model:
+    write = CallTool("write", {"file_path": "note.txt", "content": "milk"}, call_id="call_1")
+    read = CallTool("read", {"file_path": "nothing.txt"}, call_id="call_2")
+    with ModelServer([write, read, Answer(("That is ", "all."))]) as model:
         result = await run_through(launch, dsh.scene(launch.workspace, model))
         assert len(model.requests) == 3
     assert (result.stop_reason, result.text) == (SubagentStopReason.COMPLETED, "That is all.")
     assert len(result.messages) == 1
+    assert [(call.title, call.kind, call.status) for call in result.tool_calls] == [
+        ("write", ToolKind.EDIT, ToolStatus.COMPLETED),
+        ("read", ToolKind.READ, ToolStatus.FAILED),
+    ]
+    assert all(call.raw_input and call.content for call in result.tool_calls)
 
 
 async def test_a_model_at_its_token_limit_ends_the_run_with_what_it_said(dsh: Dsh, launch: Launch) -> None:

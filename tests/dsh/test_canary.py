@@ -30,6 +30,9 @@ from tests.run.watching import Watch, conduct, first_line, watching
 
 PIECE = {"type": "text-delta", "text": secret("piece")}
 
+CALL = {"callId": secret("call-id"), "name": secret("tool-name"), "arguments": secret("raw-input")}
+CALL_RESULT = {"toolCallId": secret("call-id"), "content": [secret("tool-output")], "isError": True}
+
 
 def said(message: dict[str, Any]) -> dict[str, Any]:
     """A step: the agent says this message."""
@@ -44,7 +47,8 @@ TALK: list[dict[str, Any]] = [
     {"text": secret("answer")},
     said({"content": [{"type": "reasoning", "text": secret("thought")}]}),
     {"event": {"type": "assistant/chunk", "data": {"chunk": PIECE}}},
-    {"event": {"type": "tool/call", "data": {"name": secret("tool-name"), "arguments": secret("raw-input")}}},
+    {"event": {"type": "tool/call", "data": CALL}},
+    {"event": {"type": "tool/result", "data": {"message": {"content": [CALL_RESULT]}}}},
     {"event": {"type": secret("event-kind"), secret("event-key"): secret("event-value")}},
     {"event": [secret("child-session"), {"type": "turn/end", "data": {"reason": secret("child-end")}}]},
     {"event": {"type": "turn/end", "data": {"reason": {"kind": secret("kind"), "reason": secret("cause")}}}},
@@ -206,8 +210,10 @@ async def test_the_secrets_are_where_they_belong(watch: DshWatch) -> None:
                 result = await run.result()
     assert result.text == secret("answer")
     shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]
-    wanted = {"answer", "piece", "thought", "tool-name", "raw-input", "event-kind", "event-value", "stderr"}
-    assert leaks(shown) >= wanted
+    assert leaks(shown) >= {"answer", "piece", "thought", "event-kind", "event-value", "stderr"}
+    (call,) = result.tool_calls
+    assert leaks([call.id, call.title]) == {"call-id", "tool-name"}
+    assert leaks([call.raw_input, call.content]) == {"raw-input", "tool-output"}
     failure = result.failure
     assert failure is not None
     assert failure.rpc_error is not None
@@ -224,5 +230,6 @@ async def test_the_look_reaches_the_objects_that_matter(watch: DshWatch) -> None
     assert names >= {
         "Activity", "Chain", "Child", "Connection", "DshConfig", "DshConversation", "DshProvider",
         "DshSettings", "DshTurnRecord", "Failure", "SessionEvents", "SubagentResult", "SupervisedRun",
-        "TextChunk", "ThoughtChunk", "Turn", "TurnEnd", "TurnOutput", "UnknownUpdate",
+        "TextChunk", "ThoughtChunk", "ToolCall", "ToolCallChanged", "ToolCalls", "Turn",
+        "TurnEnd", "TurnOutput", "UnknownUpdate",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import given, strategies as st
 from acp_subagent.dsh.events import SessionEvents
 from acp_subagent.dsh.turn_record import DshTurnRecord
 from acp_subagent.dsh.vocabulary import EventKind
-from acp_subagent.seam.activity import Usage
+from acp_subagent.seam.activity import ToolCall, ToolKind, ToolStatus, Usage
 from acp_subagent.seam.content import TextBlock
-from acp_subagent.seam.events import TextChunk, ThoughtChunk, UnknownUpdate, UsageChanged
+from acp_subagent.seam.events import TextChunk, ThoughtChunk, ToolCallChanged, UnknownUpdate, UsageChanged
 from acp_subagent.seam.result import Counters, SubagentResult
 from acp_subagent.supervised.conversation import Outcome
 
@@ -198,9 +199,70 @@ def test_usage_is_that_of_the_last_model_call_and_the_size_of_its_context() -> N
 
 def test_events_of_other_kinds_are_handed_on_as_they_came() -> None:
     room = Room()
-    room.tell("tool/call", {"name": "bash"})
-    assert room.events == [UnknownUpdate({"type": "tool/call", "data": {"name": "bash"}})]
+    room.tell("session/title", {"title": "A"})
+    assert room.events == [UnknownUpdate({"type": "session/title", "data": {"title": "A"}})]
     assert room.result.counters == Counters(updates=1, unknown_updates=1)
+
+
+def called(name: str, call_id: object = "call_1", arguments: object = "{}") -> dict[str, object]:
+    return {"turn": 1, "step": 1, "callId": call_id, "name": name, "arguments": arguments}
+
+
+def brought(*content: object, call_id: object = "call_1", failed: bool = False) -> dict[str, object]:
+    block = {"type": "tool-result", "toolCallId": call_id, "content": [*content], "isError": failed}
+    return {"message": {"role": "user", "content": [block]}}
+
+
+@pytest.mark.parametrize(
+    ("failed", "status"), [(False, ToolStatus.COMPLETED), (True, ToolStatus.FAILED)], ids=["well", "badly"]
+)
+def test_a_tool_call_is_told_when_it_begins_and_when_it_ends(failed: bool, status: ToolStatus) -> None:
+    room = Room()
+    room.tell("tool/call", called("bash", arguments='{"command": "pwd"}'))
+    room.tell("tool/result", brought({"type": "text", "text": "/a"}, failed=failed))
+    begun = ToolCall(
+        "call_1", "bash", ToolKind.EXECUTE, ToolStatus.IN_PROGRESS, raw_input='{"command": "pwd"}'
+    )
+    ended = replace(begun, status=status, content=({"type": "text", "text": "/a"},))
+    assert room.events == [ToolCallChanged(begun), ToolCallChanged(ended)]
+    assert room.record.snapshot("session-run").tool_calls == room.result.tool_calls == (ended,)
+    assert room.result.counters == Counters(updates=2)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("edit", ToolKind.EDIT), ("my_own", ToolKind.OTHER)])
+def test_the_kind_of_a_call_is_that_of_the_runtimes_tool(name: str, kind: ToolKind) -> None:
+    room = Room()
+    room.tell("tool/call", called(name))
+    assert [call.kind for call in room.result.tool_calls] == [kind]
+
+
+def test_a_call_whose_end_never_came_is_cancelled_with_the_turn() -> None:
+    room = Room()
+    room.tell("tool/call", called("bash"))
+    assert [call.status for call in room.result.tool_calls] == [ToolStatus.CANCELLED]
+
+
+def test_a_call_id_that_is_used_again_begins_anew() -> None:
+    room = Room()
+    room.tell("tool/call", called("bash"))
+    room.tell("tool/result", brought("old"))
+    room.tell("tool/call", called("read"))
+    (call,) = room.record.snapshot("session-run").tool_calls
+    assert (call.title, call.status, call.content) == ("read", ToolStatus.IN_PROGRESS, ())
+
+
+@pytest.mark.parametrize("call_id", [None, 7, "", "x" * 10_000], ids=["none", "number", "empty", "long"])
+def test_a_call_without_a_usable_id_is_not_kept(call_id: object) -> None:
+    room = Room()
+    room.tell("tool/call", called("bash", call_id))
+    room.tell("tool/result", brought(call_id=call_id))
+    assert room.result.tool_calls == ()
+
+
+def test_the_tool_calls_of_a_descendant_are_its_own() -> None:
+    room = Room()
+    room.tell("tool/call", called("bash"), session="child")
+    assert (room.events, room.result.tool_calls) == ([], ())
 
 
 def test_output_is_bounded_and_what_went_is_counted() -> None:
@@ -228,7 +290,7 @@ JSON = st.recursive(
 #: the members that are read, in the places where they are read, with anything in them
 MEMBERS = [
     "inserted", "reason", "message", "content", "usage", "chunk", "stream", "contextWindow", "id", "kind",
-    "texts", "text", "type", "totalTokens",
+    "texts", "text", "type", "totalTokens", "callId", "name", "arguments", "toolCallId", "isError",
 ]  # fmt: skip
 DATA = st.recursive(
     JSON,
