@@ -127,7 +127,7 @@ def _kill(tree: Tree) -> None:
         new = [member for member in tree.alive.values() if member.identity not in held]
         tree.signal(signal.SIGSTOP, new, groups=True)
         held.update(member.identity for member in new)
-        quiet = 0 if new else quiet + 1
+        quiet = 0 if new or tree.doubtful else quiet + 1
     tree.signal(signal.SIGKILL, tree.alive.values(), groups=True)
 
 

@@ -30,8 +30,8 @@ _LONGEST_PAUSE_SECONDS = 0.05
 _HURRY_CHECK_SECONDS = 0.1
 #: sweeps in a row that must find nothing new before what was stopped is killed
 _QUIET_SWEEPS = 2
-#: looks that a proof may take when strangers with an empty environment keep appearing
-_MOST_PROOFS = 10
+#: how long a proof may take when strangers in new sessions keep coming and going
+_LONGEST_PROOF_SECONDS = 0.5
 
 
 class Leader(Protocol):
@@ -209,16 +209,18 @@ class _Ladder:
     async def _gone(self) -> bool:
         """Prove that nobody is left, by a look that began when nobody was believed to be alive."""
         self._tree.refresh()
-        for _ in range(_MOST_PROOFS):
+        ends_at = trio.current_time() + _LONGEST_PROOF_SECONDS
+        while True:
             believed_alive = bool(self._tree.alive)
             await self._look()
             if self._tree.alive:
                 return False
             if not believed_alive and not self._tree.doubtful:
-                break
+                return True
             if self._tree.doubtful:
+                if trio.current_time() >= ends_at:
+                    return True
                 await trio.sleep(_FIRST_PAUSE_SECONDS)
-        return True
 
     async def _terminate(self, deadline: float) -> bool:
         told: set[Identity] = set()
@@ -267,10 +269,11 @@ class _Ladder:
     async def _hold(self, held: set[Identity], deadline: float) -> None:
         """Stop whoever is new until nobody is, so that none can replace another that is being killed."""
         quiet = 0
-        while quiet < _QUIET_SWEEPS and trio.current_time() < deadline:
+        ends_at = min(deadline, trio.current_time() + _LONGEST_PROOF_SECONDS)
+        while quiet < _QUIET_SWEEPS and trio.current_time() < ends_at:
             await self._look()
             new = [member for member in self._tree.alive.values() if member.identity not in held]
             self._tree.signal(signal.SIGSTOP, new, groups=True)
             held.update(member.identity for member in new)
-            quiet = 0 if new else quiet + 1
+            quiet = 0 if new or self._tree.doubtful else quiet + 1
             await trio.lowlevel.checkpoint()
