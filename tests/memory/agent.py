@@ -241,6 +241,7 @@ class Scene:
         self.folder = folder
         self.failures: list[Failure] = []
         self.host = MemoryHost(script)
+        self.registration: Any = None  #: of the provider, while the service is open
         values = {"name": "memory", "command": "/bin/sh", "cwd": str(folder), **settings}
         self.provider: AcpProvider = MemoryProvider(self.host, AcpConfig(**values))
 
@@ -248,8 +249,8 @@ class Scene:
     async def service(self, **arguments: Any) -> AsyncIterator[SubagentService]:
         """An open service; bounded in virtual time."""
         with trio.fail_after(1_000_000):
-            async with open_subagents(on_failure=self.failures.append, **arguments) as subagents:
-                subagents.register(self.provider)
+            async with open_subagents(**{"on_failure": self.failures.append, **arguments}) as subagents:
+                self.registration = subagents.register(self.provider)
                 yield subagents
         for error in self.host.errors:
             raise error
