@@ -215,12 +215,16 @@ class AcpConversation:
         self._port = None
         self._counted_before = self._totals()
 
-    async def close(self) -> None:
-        """Close the session where the agent can; bounded by the close grace."""
+    @property
+    def takes_leave(self) -> bool:
+        """Whether there is a session to close, and the agent closes sessions."""
         closes = self._agent.sessionCapabilities.close is not None
-        if closes and self._machine.can_prompt and self._updates.session_id is not None:
-            with trio.move_on_after(self._settings.close_grace_seconds):
-                await self._connection.request("session/close", {"sessionId": self._updates.session_id})
+        return closes and self._machine.can_prompt and self._updates.session_id is not None
+
+    async def close(self) -> None:
+        """Close the session; bounded by the close grace."""
+        with trio.move_on_after(self._settings.close_grace_seconds):
+            await self._connection.request("session/close", {"sessionId": self._updates.session_id})
 
     # -- what it means
 

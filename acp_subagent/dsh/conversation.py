@@ -166,12 +166,16 @@ class DshConversation:
         self._events.end_turn()
         self._port = None
 
+    @property
+    def takes_leave(self) -> bool:
+        """Whether the runtime can still be asked to shut down."""
+        return self._initialized and not self._connection.ended.is_set()
+
     async def close(self) -> None:
         """Ask the runtime to shut down, which ends what it still does; bounded by its grace."""
-        if self._initialized and not self._connection.ended.is_set():
-            with trio.move_on_after(self._settings.shutdown_grace_seconds):
-                # Whatever the answer is: the ladder follows.
-                await self._connection.request("shutdown", {})
+        with trio.move_on_after(self._settings.shutdown_grace_seconds):
+            # Whatever the answer is: the ladder follows.
+            await self._connection.request("shutdown", {})
 
     # -- what comes from the runtime (wire.jsonrpc.Receiver)
 

@@ -71,6 +71,7 @@ class Child:
         scans: Scans,
         *,
         on_stderr: Callable[[bytes], None] | None,
+        on_exit: Callable[[], None] | None,
     ) -> None:
         self.pid: int = process.pid
         #: the child's stdin; closed by the first rung of the ladder
@@ -88,10 +89,11 @@ class Child:
         self._tree = tree
         self._scans = scans
         self._on_stderr = on_stderr
+        self._on_exit = on_exit
         self._tail = bytearray()
         self._drain = trio.CancelScope()
         self._watch = trio.CancelScope()
-        self._hurry: list[trio.Event] = []
+        self._hurried: list[Callable[[], bool]] = []
         self._ending = False
         self._ended = trio.Event()
         self._report: TeardownReport | None = None
@@ -125,14 +127,15 @@ class Child:
         nursery.start_soon(self._drain_stderr, name=f"stderr of child {self.pid}")
         nursery.start_soon(self._watch_exit, name=f"exit of child {self.pid}")
 
-    async def end_tree(self, *, hurry: trio.Event | None = None) -> TeardownReport:
+    async def end_tree(self, *, hurried: Callable[[], bool] | None = None) -> TeardownReport:
         """End the child and everything it started, by the ladder; every caller gets the same report.
 
-        `hurry`, set at any time, skips to the kill. Takes at most the three graces together and never raises
-        for anything the child does. Once it has begun it runs to its end, whatever scope is cancelled.
+        `hurried` is asked again and again; once it says yes, the ladder skips to the kill. Takes at most the
+        three graces together and never raises for anything the child does. Once it has begun it runs to its
+        end, whatever scope is cancelled.
         """
-        if hurry is not None:
-            self._hurry.append(hurry)
+        if hurried is not None:
+            self._hurried.append(hurried)
         if self._ending:
             await self._ended.wait()
         else:
@@ -150,6 +153,8 @@ class Child:
         """Look whether it has exited, without reaping it; sets `exited` and `exit_status`."""
         if not self.exited.is_set() and self._has_exited():
             self.exited.set()
+            if self._on_exit is not None:
+                self._on_exit()
         return self.exited.is_set()
 
     def close_stdin(self) -> None:
@@ -185,7 +190,7 @@ class Child:
                 self._tree,
                 self._scans,
                 self._graces,
-                hurried=lambda: any(event.is_set() for event in self._hurry),
+                hurried=lambda: any(hurried() for hurried in self._hurried),
             )
         finally:
             if self._report is None:  # only an interrupt from the keyboard gets here

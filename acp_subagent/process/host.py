@@ -58,12 +58,14 @@ class ProcessHost:
         nursery: trio.Nursery,
         *,
         on_stderr: Callable[[bytes], None] | None = None,
+        on_exit: Callable[[], None] | None = None,
     ) -> Child:
         """Start one child; the caller owns it and must call its `end_tree`.
 
         The drain of its stderr and the watch for its exit run in `nursery`. `on_stderr` gets each piece of
-        stderr as it comes; it must not block, and is not asked again once it raised. Cancelled while the
-        spawn is under way, it ends what was started, and only then goes on as `Cancelled`.
+        stderr as it comes; it must not block, and is not asked again once it raised. `on_exit` is called
+        once, when the exit is seen; it must not raise. Cancelled while the spawn is under way, it ends what
+        was started, and only then goes on as `Cancelled`.
         Raises `SpawnError` with the reason word; then nothing was started, or it has been ended.
         """
         check_launch(spec)
@@ -80,7 +82,7 @@ class ProcessHost:
         try:
             leader = self._leader(process.pid, birth)
             tree = Tree(self._census, element=element + "/", birth=birth, leader=leader)
-            child = Child(process, pipes, spec, tree, self._scans, on_stderr=on_stderr)
+            child = Child(process, pipes, spec, tree, self._scans, on_stderr=on_stderr, on_exit=on_exit)
         except BaseException:
             await _give_up(process, pipes)
             raise
@@ -154,7 +156,5 @@ async def _give_up(process: subprocess.Popen[bytes], pipes: Pipes) -> None:
 
 
 async def _end_at_once(child: Child) -> None:
-    hurry = trio.Event()
-    hurry.set()
-    await child.end_tree(hurry=hurry)
+    await child.end_tree(hurried=lambda: True)
     child.stdout.close()

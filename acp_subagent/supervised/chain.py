@@ -55,7 +55,7 @@ class Chain:
         self._open = False  # the conversation did what it was to do before the first turn
         self._published = False
         self._failed = False  # the child cannot be used any more
-        self._closed_under_us = False  # the service was closed while the start was under way
+        self._started = trio.Event()  # published, or over
         self._ladder_wanted = trio.Event()
         self._ladder_ended = trio.Event()
         self._disposed = trio.Event()
@@ -85,7 +85,7 @@ class Chain:
         Returns without another checkpoint when that point is reached. Raises what a failed start raises,
         after whatever was spawned has been ended.
         """
-        await self._context.nursery.start(self._serve)
+        await self._come_up()
         if not self._published or self._disposed.is_set():
             await self._raise_what_prevented_it()
 
@@ -95,7 +95,7 @@ class Chain:
         Raises what `start` raises, and `SubagentTeardownError` when that was all that went wrong.
         """
         self._ends_once_open = True
-        await self._context.nursery.start(self._serve)
+        await self._come_up()
         if not self._open or self._ladder.error is not None:
             await self._raise_what_prevented_it()
 
@@ -117,8 +117,7 @@ class Chain:
 
         A cancellation does not cut it short; it only begins the time that is left to hurry.
         """
-        self.cancel(self.turn)
-        self._ladder_wanted.set()
+        self._end()
         ours = self._tasks.include_caller()
         await outlast(self._disposed, when_cancelled=lambda: None if ours else self._hurry.soon())
         if self._ladder.error is not None:
@@ -129,45 +128,56 @@ class Chain:
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
         self._begin(turn)
-        self._tasks.spawn(lambda: turn.heed_abort(self.cancel))
+        turn.heed_abort(self._tasks, self.cancel)
 
     # -- the life of the child
 
+    async def _come_up(self) -> None:
+        """Let the child's life begin, and wait until it is published or over."""
+        self._context.nursery.start_soon(self._serve)
+        await outlast(self._started, when_cancelled=self._end_soon)
+
     @trio.lowlevel.enable_ki_protection
-    async def _serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    def _end_soon(self) -> None:
+        """Come to an end, wherever we are, and in the time that is left after a cancellation."""
+        self._hurry.soon()
+        self._end()
+
+    def _end(self) -> None:
+        self.cancel(self.turn)
+        self._ladder_wanted.set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _serve(self) -> None:
         crash: BaseException | None = None
         async with trio.open_nursery() as outside:
             outside.start_soon(self._heed_cancellation)
             with trio.CancelScope(shield=True):
                 try:
-                    await self._live(task_status)
+                    await self._live()
                 except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
                     crash = plain(exc)
                     await self._collapse(crash)
             outside.cancel_scope.cancel()
+        self._started.set()
         if crash is not None and not isinstance(crash, Exception):
             raise crash
-        if not self._published:
-            task_status.started()
 
-    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+    async def _live(self) -> None:
         async with trio.open_nursery() as nursery:
             self._tasks.run_in(nursery)
-            first = self.turn
-            self._tasks.spawn(self._heed_hurry)
-            self._tasks.spawn(self._heed_closing)
-            self._tasks.spawn(lambda: first.heed_abort(self.cancel))
+            self.turn.heed_abort(self._tasks, self.cancel)
             self._open = await self._start()
             if self._open and not self._ends_once_open:
                 self._tasks.spawn(self._watch_line)
                 self._published = True
-                task_status.started()
+                self._started.set()
                 # The caller runs in the next tick, before anything can be read: what it subscribes to there
                 # sees every event of the turn. One tick more lets a cancellation that came in this very tick
                 # be noticed: the prompt must not be sent then.
                 await trio.lowlevel.cancel_shielded_checkpoint()
                 await trio.lowlevel.cancel_shielded_checkpoint()
-                self._begin(first)
+                self._begin(self.turn)
                 await self._ladder_wanted.wait()
             await self._tear_down()
             nursery.cancel_scope.cancel()
@@ -194,15 +204,13 @@ class Chain:
             turn.concluded.set()
             self._come_down(exc)
             return
-        if self._hurry.begun.is_set():
-            turn.hurry()
         self._tasks.spawn(lambda: self._serve_turn(turn))
 
     async def _serve_turn(self, turn: Turn) -> None:
         try:
             # Whoever subscribed before the first checkpoint has done so by now.
             turn.feed.flush(self._line.connection.received_bytes)
-            outcome = await turn.converse(self._line)
+            outcome = await turn.converse(self._line, when_ending=self._expect_hurry)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
             outcome = Outcome(end=End.UNEXPECTED, cause=exc, intent=turn.intent, deadline=turn.deadline)
             turn.concluded.set()
@@ -239,14 +247,15 @@ class Chain:
             self.turn.feed.lift()  # nobody is waited for any more, also when there was nothing to cancel
             await (self.turn.concluded if self._context.one_shot else self.turn.settled).wait()
         began = trio.current_time()
-        if not self._hurry.begun.is_set():
+        if self._ladder.takes_leave and not self._hurry.begun:
+            self._expect_hurry()
             await self._ladder.take_leave()
         if not self._failed:
             self._ladder.advance(LifeEvent.DISPOSED)
         if self.turn.begun:
             self.turn.feed.put(StageChanged(self.conversation.stage))
             self.turn.feed.flush()
-        await self._ladder.climb(self._hurry.begun)
+        await self._ladder.climb(self._hurry)
         self._teardown_seconds = trio.current_time() - began
         if self._ladder.error is not None:
             self._context.report(self._ladder.error.failure)
@@ -262,23 +271,16 @@ class Chain:
 
     @trio.lowlevel.enable_ki_protection
     async def _heed_cancellation(self) -> None:
-        """The one task outside the shield: turns a cancellation into our own intent."""
+        """The one task outside the shield: the service is closed, or cancelled, and we come to our end."""
         with suppress(trio.Cancelled):  # whoever was cancelled meets it again; no nursery has to carry it
             await trio.sleep_forever()
-        if not self._published:
-            self._hurry.soon()
-        self.cancel(self.turn)
-        self._ladder_wanted.set()
+        self._end()
 
-    async def _heed_closing(self) -> None:
-        """The block that the service was opened for is left: come to an end, wherever we are."""
-        await self._context.closing.wait()
-        self._closed_under_us = not self._published
-        self.cancel(self.turn)
-        self._ladder_wanted.set()
+    def _expect_hurry(self) -> None:
+        """Something is being ended politely: be there when the time for that is over."""
+        self._hurry.expect(self._tasks, self._cut_short)
 
-    async def _heed_hurry(self) -> None:
-        await self._hurry.wait()
+    def _cut_short(self) -> None:
         self._ladder.hurry()
         self.turn.hurry()
 
@@ -293,8 +295,6 @@ class Chain:
             await self.turn.settled.wait()
         self._fail()
         self._ladder_wanted.set()
-
-    # -- small things
 
     def _fail(self) -> None:
         """The child cannot be used any more."""
@@ -320,7 +320,7 @@ class Chain:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._ladder.error is not None:
             raise self._ladder.error.with_traceback(None)
-        if self._closed_under_us:
+        if self._context.closing.is_set():
             raise ServiceClosedError("The block of open_subagents() was left before the subagent was ready.")
         raise SubagentAbortedError
 
@@ -338,12 +338,12 @@ class Chain:
     async def _collapse(self, crash: BaseException) -> None:
         """Our nursery has broken down: end what it held, and let nobody wait for ever."""
         self.turn.concluded.set()
-        self._hurry.begun.set()
+        self._hurry.begin()
         try:
             self._come_down(crash)
             _log.error("the tasks of a run broke down: %s", type(crash).__name__)
         finally:
-            await self._ladder.climb(self._hurry.begun)
+            await self._ladder.climb(self._hurry)
         self._line.close()
         self._opening.give_place_back()
         self._disposed.set()

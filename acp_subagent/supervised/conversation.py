@@ -116,6 +116,10 @@ class Conversation(Receiver, Protocol):
     def session(self) -> SessionRef | None:
         """The open session."""
 
+    @property
+    def takes_leave(self) -> bool:
+        """Whether `close` has something to say now."""
+
     def advance(self, event: LifeEvent) -> None:
         """The child's life went on."""
 
@@ -143,7 +147,7 @@ class Conversation(Receiver, Protocol):
     async def close(self) -> None:
         """Take leave of the agent before its stdin is closed; bounded by the conversation itself.
 
-        Called also for a child that cannot be used any more: then only what can still be said to it is.
+        Called only when `takes_leave`, which is to be asked also for a child that cannot be used any more.
         """
 
     def classify(self, outcome: Outcome) -> Verdict:

@@ -14,6 +14,7 @@ import trio
 from acp_subagent.errors import SubagentTeardownError
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.supervised.conversation import Conversation, LifeEvent
+from acp_subagent.supervised.hurry import Hurry
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.reporting import log_teardown, teardown_error
 
@@ -33,25 +34,29 @@ class Ladder:
         self.report: TeardownReport | None = None  #: None when there was nothing to end, or it has not ended
         self.error: SubagentTeardownError | None = None  #: when something was left, or the end was not seen
 
+    @property
+    def takes_leave(self) -> bool:
+        """Whether there is somebody to say goodbye to, and a goodbye to say."""
+        return self._line.child is not None and self._conversation.takes_leave
+
     def hurry(self) -> None:
         """Do not wait for the agent's goodbye."""
         self._leave_scope.cancel()
 
     async def take_leave(self) -> None:
-        """Say goodbye where that is possible; whatever comes of it, the ladder follows."""
+        """Say goodbye; whatever comes of it, the ladder follows."""
         try:
-            if self._line.child is not None:
-                with self._leave_scope:
-                    await self._conversation.close()
+            with self._leave_scope:
+                await self._conversation.close()
         except Exception as exc:  # noqa: BLE001  the ladder must come
             _log.error("taking leave of an agent raised %s", type(exc).__name__)
 
-    async def climb(self, hurry: trio.Event) -> None:
-        """End the tree; `hurry` skips to the kill. Raises nothing."""
+    async def climb(self, hurry: Hurry) -> None:
+        """End the tree; once `hurry` has begun, by the kill. Raises nothing."""
         child = self._line.child
         if child is not None:
             try:
-                self.report = await self._line.end(hurry)
+                self.report = await self._line.end(lambda: hurry.begun)
             except Exception as exc:  # noqa: BLE001  becomes part of the report
                 _log.error("ending a child raised %s", type(exc).__name__)
                 self.report = replace(self.report or NOTHING_ENDED, failed=True, cause=exc)

@@ -6,7 +6,7 @@ reader. What is said on it is the conversation's, when it is opened and ended is
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import trio
 
@@ -17,6 +17,7 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.supervised.conversation import Outcome, TurnPort
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.stderr import StderrLines
+from acp_subagent.supervised.tasks import Tasks
 from acp_subagent.wire.connection import Connection, Ending, WireLimits
 from acp_subagent.wire.jsonrpc import Receiver
 from acp_subagent.wire.log import WireLog
@@ -63,9 +64,17 @@ class Line:
         """The connection, if there is one yet."""
         return self._connection
 
-    async def open(self, host: ProcessHost, launch: LaunchSpec, nursery: trio.Nursery) -> None:
-        """Spawn the child and connect to it. Raises `SpawnError`; then there is no child."""
-        self.child = child = await host.spawn(launch, nursery, on_stderr=self._stderr.feed)
+    async def open(self, host: ProcessHost, launch: LaunchSpec, tasks: Tasks) -> None:
+        """Spawn the child, connect to it, and start what has to run as long as the line is open.
+
+        Raises `SpawnError`; then there is no child.
+        """
+        self.child = child = await host.spawn(
+            launch,
+            tasks.nursery,
+            on_stderr=self._stderr.feed,
+            on_exit=lambda: tasks.call(self._child_exited),
+        )
         if self._wire_log_path is not None:
             self._wire_log = WireLog(self._wire_log_path, child=child.pid)
         self._connection = Connection(
@@ -76,11 +85,8 @@ class Line:
             tap=None if self._wire_log is None else self._wire_log.tap,
             before_read=self,
         )
-
-    @property
-    def tasks(self) -> tuple[Callable[[], Awaitable[None]], ...]:
-        """What has to run as long as the line is open."""
-        return (self.connection.read, self.connection.write, self._watch_child, self._watch_writer)
+        tasks.spawn(self._connection.read)
+        tasks.spawn(self._write)
 
     # -- why nothing comes any more
 
@@ -102,16 +108,17 @@ class Line:
             end = _SELF_EXPLAINING.get(connection.ending, End.STREAM_ENDED)
         return Outcome(end=end, cause=connection.error)
 
-    async def _watch_child(self) -> None:
+    def _child_exited(self) -> None:
         """The leader's exit ends the conversation, whoever still holds its stdout."""
-        assert self.child is not None
-        await self.child.exited.wait()
-        self.connection.stop()
+        if self._connection is not None:
+            self._connection.stop()
         self._turn().poke()
 
-    async def _watch_writer(self) -> None:
+    async def _write(self) -> None:
         """A broken pipe to the child ends the conversation, once what it may have said was waited for."""
-        await self.connection.write_broken.wait()
+        await self.connection.write()
+        if not self.connection.write_broken.is_set():
+            return
         with trio.move_on_after(self.exit_observation_seconds):
             await self.connection.ended.wait()
         self.connection.stop()
@@ -138,11 +145,14 @@ class Line:
 
     # -- the end
 
-    async def end(self, hurry: trio.Event) -> TeardownReport:
-        """End the child's whole tree; what was in the pipes is handled then. `hurry` skips to the kill."""
+    async def end(self, hurried: Callable[[], bool]) -> TeardownReport:
+        """End the child's whole tree; what was in the pipes is handled then.
+
+        `hurried` is asked again and again; once it says yes, the ladder skips to the kill.
+        """
         assert self.child is not None
         try:
-            return await self.child.end_tree(hurry=hurry)
+            return await self.child.end_tree(hurried=hurried)
         finally:
             self._stderr.finish()
             if self._connection is not None:

@@ -36,7 +36,7 @@ class Opening:
     ) -> None:
         self._line = line
         self._conversation = conversation
-        self._launch = launch
+        self._launch: LaunchSpec | None = launch
         self._context = context
         self._scope = trio.CancelScope(deadline=ends_at)
         self._timed_until = 0.0
@@ -94,11 +94,11 @@ class Opening:
             ProcessHost, lambda: ProcessHost(self._context.service_id, watchdog=self._context.reaper)
         )
         line = self._line
-        await line.open(host, self._launch, tasks.nursery)
+        launch, self._launch = self._launch, None  # it is large, and needed no more
+        assert launch is not None
+        await line.open(host, launch, tasks)
         self._conversation.advance(LifeEvent.PROCESS_SPAWNED)
         self._timed("spawn")
-        for task in line.tasks:
-            tasks.spawn(task)
         outcome = await self._conversation.open(
             Link(connection=line.connection, spawn=tasks.spawn, timed=self._timed)
         )

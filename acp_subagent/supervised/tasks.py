@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 import trio
 
@@ -36,6 +35,13 @@ class Tasks:
         """Run `task` beside the others."""
         self.nursery.start_soon(self._contained, task)
 
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a plain function, contained as the tasks are."""
+        try:
+            function()
+        except Exception as exc:  # noqa: BLE001  see `_contained`
+            self._contain(exc)
+
     def include_caller(self) -> bool:
         """Whether the present task is one of these, or runs below one."""
         task = trio.lowlevel.current_task()
@@ -50,16 +56,26 @@ class Tasks:
         try:
             await task()
         except Exception as exc:  # noqa: BLE001  what a task of ours raises ends its child and nothing else
-            _log.error("a task of a run raised %s", type(exc).__name__)
-            self._on_crash(exc)
+            self._contain(exc)
+
+    def _contain(self, exc: Exception) -> None:
+        _log.error("a task of a run raised %s", type(exc).__name__)
+        self._on_crash(exc)
 
 
 async def outlast(event: trio.Event, *, when_cancelled: Callable[[], None]) -> None:
-    """Wait for `event`; a cancellation does not cut it short, but is told at once. It comes again later."""
-    with suppress(trio.Cancelled):
+    """Wait for `event`; a cancellation does not cut it short, but is told at once. It comes again later.
+
+    An interrupt from the keyboard is told too, and does cut it short.
+    """
+    try:
         await event.wait()
         return
-    when_cancelled()
+    except trio.Cancelled:
+        when_cancelled()
+    except KeyboardInterrupt:
+        when_cancelled()
+        raise
     with trio.CancelScope(shield=True):
         await event.wait()
 

@@ -24,6 +24,7 @@ from acp_subagent.supervised.conversation import Conversation, Outcome, TurnReco
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.settings import TurnSettings
+from acp_subagent.supervised.tasks import Tasks
 
 _log = logging.getLogger("acp_subagent.supervised")
 
@@ -111,12 +112,18 @@ class Turn:
         """End the turn by our own intent; harmless once the agent has answered."""
         self._intend(Intent.CANCELLED)
 
-    async def heed_abort(self, cancel: Callable[[Turn], None]) -> None:
-        """Wait for the caller's abort event, if there is one, until the turn has settled."""
-        if self.abort is not None:
+    def heed_abort(self, tasks: Tasks, cancel: Callable[[Turn], None]) -> None:
+        """Let the caller's abort event, if there is one, cancel the turn until it has settled."""
+        abort = self.abort
+        if abort is None:
+            return
+
+        async def wait() -> None:
             with self._abort_scope:
-                await self.abort.wait()
+                await abort.wait()
                 cancel(self)
+
+        tasks.spawn(wait)
 
     def hurry(self) -> None:
         """Do not wait for the agent's answer to a cancel any longer."""
@@ -152,8 +159,12 @@ class Turn:
 
     # -- the wait
 
-    async def converse(self, line: Line) -> Outcome:
-        """Send the prompt and wait until it is known how the turn ends."""
+    async def converse(self, line: Line, *, when_ending: Callable[[], None]) -> Outcome:
+        """Send the prompt and wait until it is known how the turn ends.
+
+        `when_ending` is called when the agent was told to stop: from then on `hurry` has something to cut
+        short.
+        """
         self._line = line
         if self.intent is None:
             started = trio.current_time()
@@ -162,6 +173,7 @@ class Turn:
             await self._wait(until_intent=True, ends_at=inf)
             if self._answer is None:
                 self._conversation.cancel_turn()
+                when_ending()
                 grace_ends = trio.current_time() + self._settings.cancel_grace_seconds
                 await self._wait(until_intent=False, ends_at=grace_ends)
             outcome = self._answer or Outcome(end=End.UNANSWERED)

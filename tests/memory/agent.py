@@ -36,6 +36,8 @@ from acp_subagent.supervised.run import ResumableRun
 Frame = dict[str, Any]
 
 SESSION = "session-1"
+#: how soon a request to hurry is noticed by a ladder
+_HURRY_CHECK_SECONDS = 0.01
 
 
 class Agent:
@@ -61,13 +63,13 @@ class Agent:
     def read_stderr(self) -> None:
         """Nothing waits in a pipe here."""
 
-    async def end_tree(self, *, hurry: trio.Event | None = None) -> TeardownReport:
+    async def end_tree(self, *, hurried: Callable[[], bool]) -> TeardownReport:
         self.ended_at = trio.current_time()
-        self.hurried = hurry is not None and hurry.is_set()
         self.stdin.close()
         with trio.move_on_after(self.ladder_seconds):
-            await (trio.Event() if hurry is None else hurry).wait()
-            self.hurried = True
+            while not hurried():  # noqa: ASYNC110  asked now and then, as the ladder does
+                await trio.sleep(_HURRY_CHECK_SECONDS)
+        self.hurried = hurried()
         if not self.exited.is_set():
             self.exit(0)
         return TeardownReport({Rung.EOF: 0.0}, 1, 0, self.exit_status)
@@ -189,13 +191,23 @@ class MemoryHost:
         self.spawn_seconds = 0.0
 
     async def spawn(
-        self, spec: LaunchSpec, nursery: trio.Nursery, *, on_stderr: Callable[[bytes], None]
+        self,
+        spec: LaunchSpec,
+        nursery: trio.Nursery,
+        *,
+        on_stderr: Callable[[bytes], None],
+        on_exit: Callable[[], None],
     ) -> Agent:
         await trio.sleep(self.spawn_seconds)
         agent = Agent(on_stderr)
         self.agents.append(agent)
         nursery.start_soon(self._run, agent)
+        nursery.start_soon(self._watch_exit, agent, on_exit)
         return agent
+
+    async def _watch_exit(self, agent: Agent, on_exit: Callable[[], None]) -> None:
+        await agent.exited.wait()
+        on_exit()
 
     async def _run(self, agent: Agent) -> None:
         try:

@@ -30,7 +30,7 @@ async def stage() -> AsyncIterator[Stage]:
                     hurry = trio.Event()
                     hurry.set()
                     for child in stage.children:
-                        await child.end_tree(hurry=hurry)
+                        await child.end_tree(hurried=hurry.is_set)
                         child.stdout.close()
                     await stage.host.aclose()
                     left = stage.carriers()

@@ -134,7 +134,7 @@ async def test_hurry_skips_to_the_kill(stage: Stage, moment: str) -> None:
                 hurry.set()
             else:
                 nursery.start_soon(hurry_later)
-            report = await child.end_tree(hurry=hurry)
+            report = await child.end_tree(hurried=hurry.is_set)
 
     assert Rung.KILL in report.rungs
     assert (Rung.TERM in report.rungs) == (moment == "in the term grace")
@@ -151,7 +151,7 @@ async def test_a_later_caller_may_hurry_a_ladder_that_is_under_way(stage: Stage)
             nursery.start_soon(child.end_tree)
             await trio.testing.wait_all_tasks_blocked(0.01)
             hurry.set()
-            report = await child.end_tree(hurry=hurry)
+            report = await child.end_tree(hurried=hurry.is_set)
 
     assert Rung.KILL in report.rungs
 
