@@ -91,8 +91,6 @@ class Child:
         self._on_stderr = on_stderr
         self._on_exit = on_exit
         self._tail = bytearray()
-        self._drain = trio.CancelScope()
-        self._watch = trio.CancelScope()
         self._hurried: list[Callable[[], bool]] = []
         self._ending = False
         self._ended = trio.Event()
@@ -199,8 +197,7 @@ class Child:
             self._close()
 
     def _close(self) -> None:
-        self._drain.cancel()
-        self._watch.cancel()
+        # Both tasks are told by the closing of what they wait for.
         self.stdin.close()
         self.read_stderr()
         self._stderr.close()
@@ -213,7 +210,7 @@ class Child:
 
     @trio.lowlevel.enable_ki_protection
     async def _drain_stderr(self) -> None:
-        with self._drain, suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while data := await self._stderr.receive_some(_READ_BYTES):
                 self._take_stderr(data)
 
@@ -230,14 +227,13 @@ class Child:
     async def _watch_exit(self) -> None:
         interval = _FIRST_WALK_SECONDS
         walk_at = trio.current_time() + interval
-        with self._watch:
-            while not self.see_exit():
-                with trio.move_on_at(walk_at):
-                    await self._exit_told()
-                if trio.current_time() >= walk_at:
-                    self._remember_tree()
-                    interval = min(interval * 2, _LONGEST_WALK_SECONDS)
-                    walk_at = trio.current_time() + interval
+        while self._report is None and not self.see_exit():
+            with trio.move_on_at(walk_at):
+                await self._exit_told()
+            if trio.current_time() >= walk_at:
+                self._remember_tree()
+                interval = min(interval * 2, _LONGEST_WALK_SECONDS)
+                walk_at = trio.current_time() + interval
 
     async def _exit_told(self) -> None:
         if self._pidfd < 0:
@@ -245,7 +241,7 @@ class Child:
             return
         with suppress(trio.ClosedResourceError):
             await trio.lowlevel.wait_readable(self._pidfd)
-        if not self.see_exit():
+        if self._report is None and not self.see_exit():
             # Dead, and not ours to collect yet: a debugger comes first.
             await trio.sleep(_POLL_SECONDS)
 

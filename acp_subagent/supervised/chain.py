@@ -11,7 +11,6 @@ What is said to the child is the conversation's business; what a turn waits for,
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 
 import trio
@@ -30,7 +29,7 @@ from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.opening import Opening
 from acp_subagent.supervised.reporting import bare_result, barest_result, describe, start_error
 from acp_subagent.supervised.settings import ChainSettings
-from acp_subagent.supervised.tasks import Tasks, outlast, plain
+from acp_subagent.supervised.tasks import Tasks, outlast, plain, shielded
 from acp_subagent.supervised.turn import Turn
 from acp_subagent.supervised.verdicts import Verdict
 
@@ -66,6 +65,7 @@ class Chain:
         self._line = Line(
             conversation,
             lambda: self.turn,
+            on_end=self._line_ended,
             limits=settings.wire,
             exit_observation_seconds=settings.turn.exit_observation_seconds,
             wire_log=settings.wire_log,
@@ -150,15 +150,13 @@ class Chain:
     @trio.lowlevel.enable_ki_protection
     async def _serve(self) -> None:
         crash: BaseException | None = None
-        async with trio.open_nursery() as outside:
-            outside.start_soon(self._heed_cancellation)
-            with trio.CancelScope(shield=True):
-                try:
-                    await self._live()
-                except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
-                    crash = plain(exc)
-                    await self._collapse(crash)
-            outside.cancel_scope.cancel()
+        # The service is closed, or cancelled: we come to our end.
+        async with shielded(when_cancelled=self._end):
+            try:
+                await self._live()
+            except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
+                crash = plain(exc)
+                await self._collapse(crash)
         self._started.set()
         if crash is not None and not isinstance(crash, Exception):
             raise crash
@@ -169,9 +167,10 @@ class Chain:
             self.turn.heed_abort(self._tasks, self.cancel)
             self._open = await self._start()
             if self._open and not self._ends_once_open:
-                self._tasks.spawn(self._watch_line)
                 self._published = True
                 self._started.set()
+                if self._line.connection.ended.is_set():
+                    self._line_ended()
                 # The caller runs in the next tick, before anything can be read: what it subscribes to there
                 # sees every event of the turn. One tick more lets a cancellation that came in this very tick
                 # be noticed: the prompt must not be sent then.
@@ -269,13 +268,6 @@ class Chain:
 
     # -- what goes on beside it
 
-    @trio.lowlevel.enable_ki_protection
-    async def _heed_cancellation(self) -> None:
-        """The one task outside the shield: the service is closed, or cancelled, and we come to our end."""
-        with suppress(trio.Cancelled):  # whoever was cancelled meets it again; no nursery has to carry it
-            await trio.sleep_forever()
-        self._end()
-
     def _expect_hurry(self) -> None:
         """Something is being ended politely: be there when the time for that is over."""
         self._hurry.expect(self._tasks, self._cut_short)
@@ -284,13 +276,20 @@ class Chain:
         self._ladder.hurry()
         self.turn.hurry()
 
-    async def _watch_line(self) -> None:
-        """Once the line is dead, the child is of no more use."""
-        await self._line.connection.ended.wait()
+    def _line_ended(self) -> None:
+        """Nothing more comes from the child: the turn that is under way will have no answer."""
+        if not self._published:
+            return  # the opening has noticed
         if self.turn.begun:
             self.turn.feed.flush()
+        # The prompt's waiter has been told already, unless that is what raised.
+        self.turn.answered(Outcome(end=End.UNANSWERED))
+        if not self._ladder_wanted.is_set():
+            self._tasks.spawn(self._give_up_child)
+
+    async def _give_up_child(self) -> None:
+        """Once the line is dead, the child is of no more use."""
         while not self.turn.settled.is_set():
-            # The prompt's waiter has been told already, unless that is what raised.
             self.turn.answered(Outcome(end=End.UNANSWERED))
             await self.turn.settled.wait()
         self._fail()

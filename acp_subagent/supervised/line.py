@@ -32,19 +32,24 @@ _SELF_EXPLAINING = {
 
 
 class Line:
-    """One child and the connection to it. `turn` gives the turn that is under way, for events and pauses."""
+    """One child and the connection to it. `turn` gives the turn that is under way, for events and pauses.
+
+    `on_end` is called once, when the conversation has ended and everybody who waits for an answer was told.
+    """
 
     def __init__(
         self,
         receiver: Receiver,
         turn: Callable[[], TurnPort],
         *,
+        on_end: Callable[[], None],
         limits: WireLimits,
         exit_observation_seconds: float,
         wire_log: str | None,
     ) -> None:
         self._receiver = receiver
         self._turn = turn
+        self._on_end = on_end
         self._limits = limits
         self._wire_log_path = wire_log
         self._wire_log: WireLog | None = None
@@ -84,9 +89,10 @@ class Line:
             self._limits,
             tap=None if self._wire_log is None else self._wire_log.tap,
             before_read=self,
+            on_backlog=lambda: tasks.spawn(self._write),
+            on_end=lambda: tasks.call(self._on_end),
         )
         tasks.spawn(self._connection.read)
-        tasks.spawn(self._write)
 
     # -- why nothing comes any more
 

@@ -7,7 +7,8 @@ knows whether the task that calls is one of these (a handler of the host runs as
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import trio
 
@@ -78,6 +79,25 @@ async def outlast(event: trio.Event, *, when_cancelled: Callable[[], None]) -> N
         raise
     with trio.CancelScope(shield=True):
         await event.wait()
+
+
+@asynccontextmanager
+async def shielded(*, when_cancelled: Callable[[], None]) -> AsyncIterator[None]:
+    """A block that no cancellation cuts short; it is told at once, and so is the end of the block."""
+    async with trio.open_nursery() as outside:
+        outside.start_soon(_heed_cancellation, when_cancelled)
+        with trio.CancelScope(shield=True):
+            yield
+        outside.cancel_scope.cancel()
+
+
+@trio.lowlevel.enable_ki_protection
+async def _heed_cancellation(when_cancelled: Callable[[], None]) -> None:
+    """The one task outside the shield."""
+    try:
+        await trio.sleep_forever()
+    except trio.Cancelled:  # whoever was cancelled meets it again; no nursery has to carry it
+        when_cancelled()
 
 
 def plain(error: BaseException) -> BaseException:

@@ -81,14 +81,22 @@ class Connection:
         *,
         tap: Tap | None = None,
         before_read: BackPressure | None = None,
+        on_backlog: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
-        """The streams stay the caller's to close. An exception of `tap` is contained."""
+        """The streams stay the caller's to close. An exception of `tap` is contained.
+
+        `on_backlog` is called once: when there is something for `write` to do. With it, `write` is to be
+        started only then; most conversations never need it. `on_end` is called once, when the end was told
+        to everybody who waits for an answer. Neither may raise.
+        """
         self._receive_stream = receive_stream
         self._peer = Peer(receiver, max_noise_lines=limits.max_noise_lines)
         self._buffer = FrameBuffer(limits.max_frame_bytes)
-        self._outflow = Outflow(send_stream, limits.max_unsent_bytes)
+        self._outflow = Outflow(send_stream, limits.max_unsent_bytes, on_backlog=on_backlog)
         self._tap = tap
         self._before_read = before_read
+        self._on_end = on_end
         self._dispatching = False
         self._verdict: Ending | None = None
         self._read_over = False
@@ -312,6 +320,8 @@ class Connection:
             self._peer.close()
         except Exception as error:  # noqa: BLE001 - a waiter's callback; the others have been told
             self._note_error(error)
+        if self._on_end is not None:
+            self._on_end()
 
     def _show(self, direction: str, line: bytes) -> None:
         assert self._tap is not None

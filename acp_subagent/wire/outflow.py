@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 
 import trio
 
@@ -19,13 +20,23 @@ TURN_BYTES = 65536
 class Outflow:
     """Frames on their way to the other side."""
 
-    def __init__(self, stream: trio.abc.SendStream, max_unsent_bytes: int) -> None:
-        """A frame is refused when more than `max_unsent_bytes` are unsent already."""
+    def __init__(
+        self,
+        stream: trio.abc.SendStream,
+        max_unsent_bytes: int,
+        *,
+        on_backlog: Callable[[], None] | None = None,
+    ) -> None:
+        """A frame is refused when more than `max_unsent_bytes` are unsent already.
+
+        `on_backlog` is called once: when there is something for `run` to do, which is to be started then.
+        """
         self._stream = stream
         # Only a pipe's descriptor can be written without waiting; its number is asked for each time, since
         # it must never be used after the stream was closed.
         self._pipe = stream if isinstance(stream, trio.lowlevel.FdStream) else None
         self._max_unsent_bytes = max_unsent_bytes
+        self._on_backlog = on_backlog
         self._queue: deque[bytes | memoryview] = deque()
         self._queued = trio.Event()
         self._scope = trio.CancelScope()
@@ -108,6 +119,7 @@ class Outflow:
         self._queue.append(data)
         self.unsent_bytes += len(data)
         self._queued.set()
+        self._need_run()
 
     def _count_written(self, written: int) -> None:
         if self._closed:  # while it was written; the queue is empty already
@@ -124,6 +136,12 @@ class Outflow:
     def _break(self) -> None:
         self.broken.set()
         self.close()
+        self._need_run()
+
+    def _need_run(self) -> None:
+        on_backlog, self._on_backlog = self._on_backlog, None
+        if on_backlog is not None:
+            on_backlog()
 
     def _drop(self) -> None:
         self._queue.clear()

@@ -204,7 +204,7 @@ async def test_the_look_reaches_the_objects_that_matter(watch: AcpWatch) -> None
     names = {kind.__name__ for kind in watch.looked_at}
     assert names >= {
         "AcpConfig", "AcpConversation", "AcpProvider", "AcpSettings", "AcpTurnRecord", "Chain", "Child",
-        "Connection", "Counters", "ExitStatus", "Failure", "LaunchSpec", "Parent", "PermissionDecided",
+        "Connection", "Counters", "ExitStatus", "Failure", "Parent", "PermissionDecided",
         "PermissionRecord", "PlanEntry", "ResumableRun", "RunEnded", "RunStarted", "SessionRef", "StderrLine",
         "SubagentRequest", "SubagentResult", "SubagentService", "Subscription", "TeardownReport", "TextBlock",
         "TextChunk", "Timings", "ToolCall", "Tree", "Turn", "UnknownUpdate", "Usage",

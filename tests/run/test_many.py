@@ -43,6 +43,31 @@ def register(subagents: SubagentService, stage: Stage, name: str, scenario: Any,
     subagents.register(AcpProvider(AcpConfig(**{**values, "name": name})))
 
 
+class Spawned(trio.abc.Instrument):
+    """The names of the tasks that were spawned."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        self.names.append(task.name)
+
+
+async def test_a_run_takes_seven_tasks(stage: Stage) -> None:
+    """Each more would cost a child two kilobytes and some fifty microseconds.
+
+    The seventh lets a goodbye be cut short; an agent that takes none needs six.
+    """
+    spawned = Spawned()
+    async with stage.service() as subagents:
+        register(subagents, stage, "good", {"turns": [[{"text": "x"}]]})
+        await subagents.run("good", stage.request())  # the watchdog is started with it
+        trio.lowlevel.add_instrument(spawned)
+        await subagents.run("good", stage.request())
+        trio.lowlevel.remove_instrument(spawned)
+    assert len(spawned.names) <= 7, spawned.names
+
+
 async def test_a_hundred_children_in_one_service(stage: Stage) -> None:
     results: dict[str, list[SubagentResult]] = {}
     scenario = {"turns": [[{"thought": "hm"}, ASK, {"text": "${prompt}"}]]}

@@ -219,6 +219,24 @@ async def test_a_far_end_that_reads_no_more_breaks_the_writer_and_not_the_reader
         assert wire.connection.ending is None
 
 
+async def test_the_end_is_told_once_after_everybody_who_waits_for_an_answer() -> None:
+    near, far = trio.testing.memory_stream_pair()
+    recording, heard_before = Recording(), []
+    connection = Connection(
+        near.receive_stream,
+        near.send_stream,
+        recording,
+        WireLimits(),
+        on_end=lambda: heard_before.append(len(recording.heard)),
+    )
+    connection.send_request("ask", {}, recording.on_answer(0))
+    await far.send_stream.aclose()
+    with trio.fail_after(10):
+        await connection.read()
+    connection.stop()
+    assert heard_before == [1]
+
+
 async def test_closing_the_send_stream_ends_the_writer_silently() -> None:
     near, _far = trio.testing.lockstep_stream_pair()
     connection = Connection(near.receive_stream, near.send_stream, Recording(), WireLimits())

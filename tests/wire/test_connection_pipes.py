@@ -13,8 +13,9 @@ import pytest
 import trio
 import trio.testing
 
-from acp_subagent.wire.connection import STOP_READ_BYTES, Connection, Ending, WireLimits
+from acp_subagent.wire.connection import MEBIBYTE, STOP_READ_BYTES, Connection, Ending, WireLimits
 from acp_subagent.wire.jsonrpc import Result
+from acp_subagent.wire.outflow import Outflow
 from tests.wire.lines import Gate
 from tests.wire.recording import Recording
 
@@ -139,6 +140,24 @@ async def test_an_answer_already_in_the_pipe_is_read_after_the_far_end_stopped_r
         await trio.testing.wait_all_tasks_blocked()
         assert wire.recording.heard == [("answer", 0, Result(1))]
         wire.connection.stop()
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["a full pipe", "a broken pipe"])
+async def test_the_writer_is_asked_for_once_and_only_when_it_is_needed(broken: bool) -> None:
+    async with pipes() as wire:
+        asked: list[bool] = []
+        outflow = Outflow(wire.near_out, MEBIBYTE, on_backlog=lambda: asked.append(True))
+        outflow.send(b"short\n")
+        assert asked == []
+        if broken:
+            wire.far_in.close()
+        for _ in range(2):
+            outflow.send(b"x" * 200_000)
+        assert asked == [True]
+        with trio.fail_after(5):
+            if broken:
+                await outflow.run()  # there is nothing more to do
+        assert outflow.broken.is_set() == broken
 
 
 async def test_a_pipe_that_breaks_while_the_writer_waits_is_noticed() -> None:
