@@ -13,6 +13,7 @@ from acp_subagent.supervised.conversation import Conversation, Outcome
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.settings import TurnSettings
+from acp_subagent.supervised.tasks import Tasks
 from acp_subagent.supervised.turn import Turn
 from tests.supervised.moments import MOMENTS, Moment
 
@@ -54,11 +55,15 @@ class Play:
         self.abort = trio.Event()
         self.turn = Turn(cast("Conversation", self.silent), (), SETTINGS, abort=self.abort)
         self.outcome: Outcome | None = None
+        self.crashes: list[Exception] = []
+        self.told_when_ending: list[list[str]] = []
 
     async def run(self, deeds: tuple[str, ...], end: End) -> Outcome:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._converse)
-            nursery.start_soon(self.turn.heed_abort, Turn.cancel)
+            tasks = Tasks(on_crash=self.crashes.append)
+            tasks.run_in(nursery)
+            self.turn.heed_abort(tasks, Turn.cancel)
             for deed in deeds:
                 if deed == "pass":
                     await wait_all_tasks_blocked()
@@ -70,11 +75,15 @@ class Play:
                     self.turn.cancel()
             await self.turn.concluded.wait()
             nursery.cancel_scope.cancel()
+        assert self.crashes == []
         assert self.outcome is not None
         return self.outcome
 
     async def _converse(self) -> None:
-        self.outcome = await self.turn.converse(cast("Line", self.silent))
+        self.outcome = await self.turn.converse(
+            cast("Line", self.silent),
+            when_ending=lambda: self.told_when_ending.append(self.silent.told.copy()),
+        )
 
 
 @pytest.mark.parametrize("end", [End.ANSWERED, End.RPC_ERROR, End.MALFORMED, End.UNEXPECTED])
@@ -88,6 +97,7 @@ async def test_what_came_first_counts_and_a_cancel_of_the_same_instant_does(
     # Whoever is still waited for is told; an agent that has answered is not.
     told_before = moment.intent is not None and "pass" in moment.deeds[2:]
     assert play.silent.told == ["prompt", *(["cancel"] if told_before else [])]
+    assert play.told_when_ending == ([["prompt", "cancel"]] if told_before else [])
 
 
 async def test_a_cancel_ends_the_look_for_an_exit_after_the_stream_has_ended(autojump_clock: object) -> None:
