@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 
 from fake_acp_server import answers, protocol, turns
@@ -262,6 +263,9 @@ class Agent:
                 call()
             except StepError as problem:
                 self.give_up(problem)
+            except Exception:  # noqa: BLE001  # a mistake of the fake itself: seen, and nobody waits for it
+                sys.excepthook(*sys.exc_info())
+                os._exit(STEP_FAILURE)
 
         threading.Thread(target=call_or_end, daemon=True).start()
 

@@ -270,6 +270,8 @@ def _step(step: Any, place: str) -> None:
     keys = STEP_KEYS[name]
     if keys is not None and isinstance(value, dict):
         _known(value, keys, f"{place}.{name}")
+    if name == "on_eof" and not (isinstance(value, dict) and isinstance(value.get("exit_code", 0), int)):
+        raise ScenarioError(f"{place}: on_eof must be a mapping, its exit_code an integer")
     if name == "set" and isinstance(value, dict):
         _word(value.get("ids", "int"), ID_STYLES, f"{place}.set.ids")
         _word(value.get("second_prompt", "error"), SECOND_PROMPT_WORDS, f"{place}.set.second_prompt")

@@ -106,6 +106,29 @@ def test_a_file_that_cannot_be_written_is_a_usage_error(start_faulty: Start, opt
     assert fake.stderr().startswith(b"fake-acp-server: the log or the report cannot be written: ")
 
 
+@pytest.mark.parametrize(
+    ("scenario", "place"),
+    [
+        ({"turnz": []}, "turnz"),
+        ({"turns": []}, "turns"),
+        ({"turns": [[{"txt": "x"}]]}, "turns[0][0]"),
+        ({"turns": [[{"text": {"chunk": []}}]]}, "turns[0][0].text"),
+        ({"turns": [[{"permission": {"on": {"allow": [{"nope": 1}]}}}]]}, "permission.allow[0]"),
+        ({"session_new": {"reslt": {}}}, "session_new"),
+        ({"on_cancel": "perhaps"}, "on_cancel"),
+        ({"ids": "roman"}, "ids"),
+        ({"on_eof": 7}, "on_eof"),
+        ({"on_eof": {"exit_code": "x"}}, "on_eof"),
+        ({"lifetime_seconds": "x"}, "lifetime_seconds"),
+        ({"start": [{"set": {"on_cancel": "perhaps"}}]}, "on_cancel"),
+    ],
+)
+def test_a_wrong_scenario_is_refused_with_its_place(start_faulty: Start, scenario: Any, place: str) -> None:
+    fake = start_faulty(scenario)
+    assert fake.exit_code() == 2
+    assert place in fake.stderr().decode()
+
+
 def odd_frames() -> Iterator[Any]:
     """Right frames with one place changed, of every kind, and answers to requests nobody sent."""
     for method, params in CALLS:

@@ -334,25 +334,6 @@ def test_a_launcher_leaves_the_real_agent_on_the_pipes(start: Start, life: LifeS
     assert connection.recv(1) == b""
 
 
-@pytest.mark.parametrize(
-    ("scenario", "place"),
-    [
-        ({"turnz": []}, "turnz"),
-        ({"turns": []}, "turns"),
-        ({"turns": [[{"txt": "x"}]]}, "turns[0][0]"),
-        ({"turns": [[{"text": {"chunk": []}}]]}, "turns[0][0].text"),
-        ({"turns": [[{"permission": {"on": {"allow": [{"nope": 1}]}}}]]}, "permission.allow[0]"),
-        ({"session_new": {"reslt": {}}}, "session_new"),
-        ({"on_cancel": "perhaps"}, "on_cancel"),
-        ({"ids": "roman"}, "ids"),
-    ],
-)
-def test_a_wrong_scenario_is_refused_with_its_place(start_faulty: Start, scenario: Any, place: str) -> None:
-    fake = start_faulty(scenario)
-    assert fake.exit_code() == 2
-    assert place in fake.stderr().decode()
-
-
 def test_scenarios_come_from_files_and_from_the_environment(start: Start, tmp_path: Path) -> None:
     toml, plain = tmp_path / "one.toml", tmp_path / "two.json"
     toml.write_text('turns = [[{ text = "from toml" }]]\n')
