@@ -30,6 +30,7 @@ class Subscription:
 
     It ends when the run has settled and everything before that was delivered; `await run.result()` then
     returns at once. Leaving it (`close`, the end of its block, or just dropping it) costs nothing.
+    Tasks may read one together: each event comes to one of them.
     """
 
     def __init__(self, feed: EventFeed, *, stderr: bool) -> None:

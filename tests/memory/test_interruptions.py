@@ -14,6 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from acp_subagent import (
+    Parent,
     RunEnded,
     RunStarted,
     ServiceClosedError,
@@ -249,6 +250,53 @@ async def test_dispose_in_every_state(stage: str, how: str, tmp_path: Path) -> N
     assert result.stop_reason == ("completed" if stage == "settled" else "aborted")
     if how != "twice at once":  # two tasks may come a moment too late for that
         assert prompts(made) == (0 if stage == "at once" else 1)
+
+
+async def keeps_sessions(agent: Agent) -> None:
+    """Takes its time to say which sessions it keeps, and to leave."""
+    agent.ladder_seconds = 2
+    await trio.sleep(1)
+    request = await agent.expect("initialize")
+    capabilities = {"sessionCapabilities": {"list": {}}}
+    await agent.send(
+        {"id": request["id"], "result": {"protocolVersion": 1, "agentCapabilities": capabilities}}
+    )
+    request = await agent.expect("session/list")
+    await trio.sleep(2)
+    await agent.send({"id": request["id"], "result": {"sessions": []}})
+
+
+@pytest.mark.parametrize("how", ["scope", "service"])
+@pytest.mark.parametrize(
+    ("at", "when"), [("spawn", 0.5), ("initialize", 1.5), ("list", 3.0), ("ladder", 5.0)]
+)
+async def test_an_errand_is_interrupted_at_every_stage(
+    at: str, when: float, how: str, tmp_path: Path
+) -> None:
+    made, outcomes = Scene(tmp_path, keeps_sessions), list[object]()
+    made.host.spawn_seconds = 1
+
+    async def list_them(subagents: SubagentService, scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                outcomes.append(await subagents.list_sessions("memory", Parent(cwd=str(tmp_path))))
+            except BaseException as exc:
+                outcomes.append(type(exc))
+                if isinstance(exc, trio.Cancelled):
+                    raise
+
+    async with trio.open_nursery() as nursery:
+        async with made.service() as subagents:
+            scope = trio.CancelScope()
+            nursery.start_soon(list_them, subagents, scope)
+            await trio.sleep(when)
+            if how == "scope":
+                scope.cancel()
+                await trio.sleep(10)
+        assert_nothing_is_left(made)
+    # What was asked for is there once the agent is only to leave.
+    expected = {"scope": trio.Cancelled, "service": ServiceClosedError}[how]
+    assert outcomes == [() if at == "ladder" else expected]
 
 
 async def test_no_task_is_left_when_everything_has_been_interrupted(tmp_path: Path) -> None:
