@@ -257,7 +257,7 @@ async def keeps_sessions(agent: Agent) -> None:
     agent.ladder_seconds = 2
     await trio.sleep(1)
     request = await agent.expect("initialize")
-    capabilities = {"sessionCapabilities": {"list": {}}}
+    capabilities: dict[str, Any] = {"sessionCapabilities": {"list": {}}}
     await agent.send(
         {"id": request["id"], "result": {"protocolVersion": 1, "agentCapabilities": capabilities}}
     )
