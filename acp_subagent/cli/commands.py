@@ -163,8 +163,8 @@ def run(
 ) -> int:
     """Give PROMPT to the agent that COMMAND starts and show its answer.
 
-    A PROMPT of - is read from standard input. Without a COMMAND the bundled fake agent answers. The answer
-    goes to standard output, everything else to standard error.
+    A PROMPT of - is read from standard input; so goes in one that begins with a dash. Without a COMMAND the
+    bundled fake agent answers. The answer goes to standard output, everything else to standard error.
 
     \b
     Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 deadline,
