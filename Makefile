@@ -6,7 +6,8 @@ PY := $(VENV)/bin/python
 
 PROMPT ?= Say hello, and change nothing.
 AGENT ?=
-# Both reach the shell as they were given: a $ in them is none of make's.
+# Both reach the shell as they were given: a $ in them is none of make's. The prompt goes in by stdin, where one
+# that begins with a dash is no option.
 override PROMPT := $(value PROMPT)
 override AGENT := $(value AGENT)
 export PROMPT
@@ -25,16 +26,18 @@ help:
 	@echo 'make bench                   speed and memory beside what else one could use (some minutes)'
 
 run: $(VENV)/run.stamp
-	@$(PY) -m acp_subagent run --permission allow "$$PROMPT" $(if $(AGENT),-- $(AGENT))
+	@printf %s "$$PROMPT" | $(PY) -m acp_subagent run --permission allow - $(if $(AGENT),-- $(AGENT))
 
 test: test-fast test-agents
 
-# What it needs of the package registries comes first: a test that waits for a download would meet its timeout.
+# What the tests need of the package registries comes first: a test that waits for a download would meet its
+# timeout, and a download that is impossible is told once instead of by every test.
 test-fast: $(VENV)/dev.stamp
-	@$(PY) -c 'from tests.support import agent_packages as a, npm_packages as n; n.schema_path(); a.typescript_sdk_agent(); a.python_sdk_agent()'
+	@$(PY) -m tests.support.agent_packages schema typescript-sdk python-sdk
 	$(PY) -m pytest -m "not agents" -n logical --dist worksteal tests
 
 test-agents: $(VENV)/dev.stamp
+	@$(PY) -m tests.support.agent_packages
 	$(PY) -m pytest -m agents -n logical --dist worksteal tests/agents
 
 matrix: $(VENV)/dev.stamp

@@ -6,7 +6,8 @@ A second call finds it there and does nothing; two processes may ask at the same
 raises ``ProvisionError`` with pip's own last words: an agent is never silently left out. The agent from npm
 comes with ``npm_packages``, Node included.
 
-As a command: ``python -m tests.support.agent_packages`` brings them all and prints how each is started.
+As a command: ``python -m tests.support.agent_packages [NAME ...]`` brings those that are named, else all of
+them, and prints how each is started; what cannot be brought ends it at once, with a sentence and code 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support.npm_packages import ProvisionError, node_command, package_folder
+from tests.support.npm_packages import ProvisionError, node_command, package_folder, schema_path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".cache" / "agents"
@@ -121,12 +122,16 @@ def _locked(home: Path) -> Iterator[None]:
         yield
 
 
-def main() -> int:
-    """Bring every agent; print what was done, and how long it took."""
-    for name, command in AGENTS.items():
+#: what the command knows by name: the agents, and the schema that the other tests need
+PROVISIONS: dict[str, Callable[[], list[str]]] = {**AGENTS, "schema": lambda: [str(schema_path())]}
+
+
+def main(names: list[str]) -> int:
+    """Bring what is named; print what was done, and how long it took."""
+    for name in names or PROVISIONS:
         began = time.monotonic()
         try:
-            line = " ".join(command())
+            line = " ".join(PROVISIONS[name]())
         except ProvisionError as problem:
             sys.stderr.write(f"agent_packages: {name} cannot be brought here: {problem}\n")
             return 1
@@ -136,4 +141,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

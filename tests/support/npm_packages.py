@@ -72,7 +72,9 @@ def _install(package: str, home: Path, options: list[str], npm: list[str]) -> No
         (target / "package.json").write_text('{"private": true}\n', encoding="utf-8")
         path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
         quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-        _run([*npm, "install", *quiet, *options, package], target, {**os.environ, "PATH": path})
+        # npm's own pauses between its attempts come to more than a minute where there is no network at all.
+        brief = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+        _run([*npm, "install", *quiet, *brief, *options, package], target, {**os.environ, "PATH": path})
         (target / "complete").touch()
         shutil.rmtree(home, ignore_errors=True)
         target.rename(home)
