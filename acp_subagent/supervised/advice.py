@@ -34,7 +34,7 @@ SHARED_ADVICE: Mapping[str, str] = MappingProxyType(
         SpawnFault.COMMAND_NOT_FOUND: (
             "Install the agent, or give its full path; only the child's PATH counts."
         ),
-        SpawnFault.NOT_EXECUTABLE: "Give a program that this user may execute and that is made for this machine.",
+        SpawnFault.NOT_EXECUTABLE: "Give a program made for this machine that this user may execute.",
         SpawnFault.NO_SHEBANG: "Start the script with a #! line, or run it through its interpreter.",
         SpawnFault.INTERPRETER_MISSING: (
             "Install the interpreter that the script's #! line names, or correct it."
