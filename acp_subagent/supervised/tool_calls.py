@@ -140,14 +140,13 @@ class _Tracked:
 
     def merge(self, mention: Mention) -> None:
         call = self.call
-        self._kind = mention.kind or self._kind or mention.default_kind
-        content, locations = mention.content, mention.locations
-        raw_input, raw_output = mention.raw_input, mention.raw_output
+        title, kind, status, locations, content, raw_input, raw_output, default_kind = mention
+        self._kind = kind or self._kind or default_kind
         self.call = ToolCall(
             id=self._id,
-            title=call.title if mention.title is None else mention.title[:MAX_TITLE_CHARACTERS],
+            title=call.title if title is None else title[:MAX_TITLE_CHARACTERS],
             kind=self._kind or ToolKind.UNKNOWN,
-            status=mention.status or call.status,
+            status=status or call.status,
             locations=call.locations if locations is None else locations,
             content=call.content if content is None else content,
             raw_input=call.raw_input if raw_input is None else raw_input,

@@ -117,6 +117,7 @@ async def one_job(subagents: SubagentService, moment: int) -> tuple[JobStatus, s
 
 def _kill(kill: Callable[[str], bool], id: str) -> None:  # noqa: A002
     assert kill(id)
+    assert kill(id)  # once more is harmless
 
 
 @pytest.mark.parametrize("fails", [False, True])
