@@ -106,9 +106,11 @@ def answer(wish: object, options: object) -> Choice:
     offered = _offers(options)
     if isinstance(wish, PermissionOption):
         return next((_chosen(offer) for offer in offered if _option(offer) == wish), _denied(offered))
+    if not isinstance(wish, str):
+        return _denied(offered)
     if wish == PermissionAnswer.ALLOW:
         return _by_kind(_ALLOWING, offered) or _denied(offered)
-    if isinstance(wish, str) and wish != PermissionAnswer.DENY:
+    if wish != PermissionAnswer.DENY:
         return next((_chosen(offer) for offer in offered if offer.id == wish), _denied(offered))
     return _denied(offered)
 

@@ -343,6 +343,6 @@ class Chain:
             _log.error("the tasks of a run broke down: %s", type(crash).__name__)
         finally:
             await self._ladder.climb(self._hurry)
+            self._disposed.set()  # at once: whatever else goes wrong, nobody waits for ever
         self._line.close()
         self._opening.give_place_back()
-        self._disposed.set()

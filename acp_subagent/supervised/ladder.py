@@ -16,7 +16,7 @@ from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.supervised.conversation import Conversation, LifeEvent
 from acp_subagent.supervised.hurry import Hurry
 from acp_subagent.supervised.line import Line
-from acp_subagent.supervised.reporting import log_teardown, teardown_error
+from acp_subagent.supervised.reporting import barest_teardown_error, log_teardown, teardown_error
 
 _log = logging.getLogger("acp_subagent.supervised")
 
@@ -61,8 +61,16 @@ class Ladder:
                 _log.error("ending a child raised %s", type(exc).__name__)
                 self.report = replace(self.report or NOTHING_ENDED, failed=True, cause=exc)
             log_teardown(child, self.report)
-            self.error = teardown_error(self._conversation, self.report, child)
+            self.error = self._judged(self.report)
         self.advance(LifeEvent.LADDER_ENDED)
+
+    def _judged(self, report: TeardownReport) -> SubagentTeardownError | None:
+        """What is wrong with the end of the tree; a bug in telling it hides nothing and holds nobody up."""
+        try:
+            return teardown_error(self._conversation, report, self._line.child)
+        except Exception as exc:  # noqa: BLE001  see above
+            _log.error("the end of a child cannot be told: %s", type(exc).__name__)
+            return barest_teardown_error(self._conversation, report, exc)
 
     def advance(self, event: LifeEvent) -> None:
         """Tell the conversation how the child's life went on; a bug there must not stop the ladder."""

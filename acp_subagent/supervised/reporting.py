@@ -13,7 +13,7 @@ from dataclasses import replace
 from acp_subagent.errors import SubagentStartError, SubagentTeardownError
 from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
-from acp_subagent.seam.diagnostic import join_lines
+from acp_subagent.seam.diagnostic import failure_line, join_lines
 from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import Counters, Failure, SubagentResult, SubagentStopReason, Timings
 from acp_subagent.supervised.conversation import Conversation, Outcome
@@ -134,6 +134,20 @@ def teardown_error(
         exit_status=report.exit_status,
     )
     return SubagentTeardownError(failure.diagnostic, failure=failure, report=report)
+
+
+def barest_teardown_error(
+    conversation: Conversation, report: TeardownReport, cause: Exception
+) -> SubagentTeardownError | None:
+    """The same where judging the report is what failed; None when there is nothing to tell."""
+    if report.clean:
+        return None
+    stage, category = "teardown", "unknown"
+    line = failure_line(provider=conversation.provider_label, stage=stage, category=category)
+    failure = Failure(
+        diagnostic=line, stage=stage, category=category, cause=cause, exit_status=report.exit_status
+    )
+    return SubagentTeardownError(line, failure=failure, report=report)
 
 
 def log_teardown(child: Child | None, report: TeardownReport) -> None:

@@ -40,6 +40,18 @@ async def asked(
             return answers, await run.result(), events
 
 
+class Contrary:
+    """What raises when it is compared."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError
+
+    def __str__(self) -> str:
+        return "what raises when it is compared"
+
+
 @pytest.mark.parametrize(
     ("wish", "answer"),
     [
@@ -51,6 +63,7 @@ async def asked(
         (True, DENIED),
         ("not offered", DENIED),
         ({"wish": "allow"}, DENIED),
+        (Contrary(), DENIED),
     ],
     ids=str,
 )

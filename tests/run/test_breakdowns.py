@@ -23,6 +23,7 @@ from acp_subagent import (
     SubagentRequest,
     SubagentRun,
     SubagentStartError,
+    SubagentTeardownError,
     SupportsResume,
     open_subagents,
 )
@@ -31,7 +32,7 @@ from acp_subagent.process.child import Child
 from acp_subagent.process.tree import Tree
 from acp_subagent.seam.feed import EventFeed
 from acp_subagent.supervised.turn import Turn
-from tests.run.stage import BOUND_SECONDS, Stage
+from tests.run.stage import BOUND_SECONDS, Kill, Stage
 
 #: An agent that writes to stderr all the time, so that our drain of it is at work all the time.
 TALKER = {"turns": [[{"stderr": "busy"}, {"text": "Hello."}, {"wait_cancel": {}}]]}
@@ -188,3 +189,33 @@ async def test_a_child_that_nobody_can_own_is_not_left_behind(
         with pytest.raises(SubagentStartError, match=UNKNOWN):
             await subagents.start("fake", SubagentRequest(prompt="x", parent=Parent(cwd="/")))
     assert children() == before
+
+
+@pytest.mark.parametrize("survivors", [False, True])
+async def test_a_teardown_that_cannot_be_judged_holds_nobody_up_and_hides_nothing(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    replace_kill: Callable[[Kill], None],
+    survivors: bool,
+) -> None:
+    def classify_teardown(*_: object) -> None:
+        raise RuntimeError("CANARY")
+
+    monkeypatch.setattr(AcpConversation, "classify_teardown", classify_teardown)
+    scenario: dict[str, Any] = {"turns": [[{"text": "said"}]]}
+    graces: dict[str, Any] = {}
+    if survivors:
+        replace_kill(lambda table, number, processes, groups: None)
+        scenario |= {"on_eof": {"ignore": True}, "lifetime_seconds": 60}
+        graces = {"eof_grace_seconds": 0.2, "term_grace_seconds": 0.2, "kill_grace_seconds": 0.3}
+    async with stage.service(scenario, **graces) as subagents:
+        if not survivors:
+            assert (await subagents.run("fake", stage.request())).text == "said"
+            return
+        with pytest.raises(SubagentTeardownError) as caught:
+            await subagents.run("fake", stage.request())
+    assert str(caught.value) == "Subagent failure (provider: ACP; stage: teardown; category: unknown)"
+    assert caught.value.report is not None
+    assert caught.value.report.survivors == 1
+    assert str(caught.value.failure.cause) == "CANARY"
+    assert stage.failures == [caught.value.failure]
