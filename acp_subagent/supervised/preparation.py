@@ -14,7 +14,7 @@ import trio
 
 from acp_subagent.errors import ConfigurationError, SpawnError
 from acp_subagent.process.environment import scrubbed_environment
-from acp_subagent.process.launch import LaunchSpec, check_launch, resolve_command, working_directory_fault
+from acp_subagent.process.launch import LaunchSpec, resolve_command, working_directory_fault
 from acp_subagent.seam.request import Deadlines, Parent
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.clock import TurnLimits
@@ -83,7 +83,7 @@ def checked_launch(
 
 def _launch(config: ChildConfig, cwd: str) -> LaunchSpec:
     environment = scrubbed_environment(os.environ, env=config.env, pass_env=config.pass_env)
-    spec = LaunchSpec(
+    return LaunchSpec(
         command=resolve_command(config.command, search_path=environment.get("PATH")),
         args=config.args,
         cwd=cwd,
@@ -94,8 +94,6 @@ def _launch(config: ChildConfig, cwd: str) -> LaunchSpec:
         exit_observation_seconds=config.exit_observation_seconds,
         stderr_tail_bytes=config.stderr_tail_bytes,
     )
-    check_launch(spec)
-    return spec
 
 
 def turn_settings(config: ChildConfig, limits: Deadlines, *, cancel_grace_seconds: float) -> TurnSettings:
