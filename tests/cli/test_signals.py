@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,32 @@ def test_a_hang_up_that_was_ignored_before_us_stays_ignored(tmp_path: Path) -> N
         go_on.touch()
         done = started.end()
     assert (done.code, done.stdout) == (0, "first\nsecond\n")
+
+
+def test_nobody_but_the_command_holds_its_output_and_its_agent_dies_with_it(tmp_path: Path) -> None:
+    """So `acp-subagent ... | cat` ends when the command ends, also when it is killed."""
+    with LifeSocket(tmp_path) as life:
+        escaped = {"kind": "setsid", "connect": life.path}
+        scenario = turn({"child": escaped}, {"text": "said"}, {"sleep": 600}, life_socket=life.path)
+        with CommandLine(arguments(scenario)) as started:
+            connections = [life.accept()[0] for _ in ("the agent", "who escaped from it")]
+            started.read_until("said")
+            held = {stream: holders(started, stream) for stream in ("stdout", "stderr")}
+            started.signal(signal.SIGKILL)
+            done = started.end()
+            assert [connection.recv(1) for connection in connections] == [b"", b""]
+    assert held == {stream: {started.process.pid} for stream in ("stdout", "stderr")}
+    assert (done.code, done.stdout) == (-signal.SIGKILL, "said")
+
+
+def holders(started: CommandLine, stream: str) -> set[int]:
+    """The other processes that have this pipe open."""
+    pipe = os.readlink(f"/proc/self/fd/{getattr(started.process, stream).fileno()}")
+    found = set()
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):  # gone meanwhile, or not ours to look at
+            for descriptor in os.listdir(f"/proc/{process}/fd"):
+                with suppress(OSError):
+                    if os.readlink(f"/proc/{process}/fd/{descriptor}") == pipe:
+                        found.add(int(process))
+    return found - {os.getpid()}

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from acp_subagent.process.host import ProcessHost
+from tests.conftest import reap_inherited
 from tests.process.stage import Stage, open_descriptors, our_children
 
 
@@ -36,5 +37,6 @@ async def stage() -> AsyncIterator[Stage]:
                     left = stage.carriers()
                     stage.roll.close()
     assert left == [], "processes with the service's cookie live on"
+    reap_inherited(children)
     assert our_children() == children
     assert len(open_descriptors()) == descriptors
