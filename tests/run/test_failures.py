@@ -13,6 +13,8 @@ import trio
 import trio.testing
 
 from acp_subagent import (
+    AcpConfig,
+    ConfigurationError,
     Deadlines,
     ExitStatus,
     Failure,
@@ -197,6 +199,18 @@ async def test_the_decision_of_a_handler_is_told(wish: str | None, decision: str
         result = await subagents.run("fake", stage.request())
     assert result.diagnostic == f"ACP permission (policy: ask; request: edit; decision: {decision})"
     assert result.failure is None
+
+
+async def test_the_policy_rules_is_refused_and_would_deny(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigurationError, match="`rules` is not available"):
+        stage.provider({}, permission="rules")
+    monkeypatch.setattr(AcpConfig, "check", lambda config: None)
+    scenario = {"turns": [[ASK, {"stop": "refusal"}]]}
+    async with stage.service(scenario, permission="rules") as subagents:
+        result = await subagents.run("fake", stage.request())
+    assert result.diagnostic == "ACP permission (policy: rules; request: edit; decision: denied)"
 
 
 async def test_a_request_that_is_still_open_is_no_decision(stage: Stage) -> None:
