@@ -265,12 +265,14 @@ class EventFeed:
     def close(self) -> None:
         """The run has settled: deliver the rest and end every subscription."""
         if not self._closed:
-            self.flush()
-            self._closed = True
-            for subscription in self._live():
-                subscription.end()
-            self._keep([])
-            self._progress.set()
+            try:
+                self.flush()
+            finally:  # whatever becomes of the last batch, nobody waits for another
+                self._closed = True
+                for subscription in self._live():
+                    subscription.end()
+                self._keep([])
+                self._progress.set()
 
     def made_progress(self) -> None:
         """A subscription has taken or finished a batch; called by it."""

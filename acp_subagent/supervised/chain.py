@@ -29,7 +29,7 @@ from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.opening import Opening
 from acp_subagent.supervised.reporting import bare_result, barest_result, describe, start_error
 from acp_subagent.supervised.settings import ChainSettings
-from acp_subagent.supervised.tasks import Tasks, outlast, plain, shielded
+from acp_subagent.supervised.tasks import Tasks, contained, outlast, plain, shielded
 from acp_subagent.supervised.turn import Turn
 from acp_subagent.supervised.verdicts import Verdict
 
@@ -338,11 +338,13 @@ class Chain:
         """Our nursery has broken down: end what it held, and let nobody wait for ever."""
         self.turn.concluded.set()
         self._hurry.begin()
+        _log.error("the tasks of a run broke down: %s", type(crash).__name__)
         try:
-            self._come_down(crash)
-            _log.error("the tasks of a run broke down: %s", type(crash).__name__)
+            with contained("settling a run that broke down"):
+                self._come_down(crash)
         finally:
             await self._ladder.climb(self._hurry)
             self._disposed.set()  # at once: whatever else goes wrong, nobody waits for ever
-        self._line.close()
+        with contained("closing the line of a run that broke down"):
+            self._line.close()
         self._opening.give_place_back()

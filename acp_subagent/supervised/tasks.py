@@ -7,8 +7,8 @@ knows whether the task that calls is one of these (a handler of the host runs as
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import trio
 
@@ -98,6 +98,15 @@ async def _heed_cancellation(when_cancelled: Callable[[], None]) -> None:
         await trio.sleep_forever()
     except trio.Cancelled:  # whoever was cancelled meets it again; no nursery has to carry it
         when_cancelled()
+
+
+@contextmanager
+def contained(doing: str) -> Iterator[None]:
+    """A block whose exceptions harm nobody else; `doing`, for the log, says what it does."""
+    try:
+        yield
+    except Exception as exc:  # noqa: BLE001  whatever it is: it must not reach a nursery that is not ours
+        _log.error("%s raised %s", doing, type(exc).__name__)
 
 
 def plain(error: BaseException) -> BaseException:

@@ -143,13 +143,18 @@ class Turn:
             self.result = result
             self.settled.set()  # first: whatever else goes wrong, nobody waits for ever
             self._abort_scope.cancel()
-            self.feed.close()
-            callbacks, self._callbacks = self._callbacks, []
-            for callback in callbacks:
-                try:
-                    callback(result)
-                except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
-                    _log.warning("a callback for a settled run raised %s", type(exc).__name__)
+            try:
+                self.feed.close()
+            finally:
+                self._call_back(result)
+
+    def _call_back(self, result: SubagentResult) -> None:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            try:
+                callback(result)
+            except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
+                _log.warning("a callback for a settled run raised %s", type(exc).__name__)
 
     def snapshot(self) -> Snapshot:
         """The turn so far."""

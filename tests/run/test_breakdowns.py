@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from acp_subagent.acp.conversation import AcpConversation
 from acp_subagent.process.child import Child
 from acp_subagent.process.tree import Tree
 from acp_subagent.seam.feed import EventFeed
+from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.turn import Turn
 from tests.run.stage import BOUND_SECONDS, Kill, Stage
 
@@ -219,3 +221,40 @@ async def test_a_teardown_that_cannot_be_judged_holds_nobody_up_and_hides_nothin
     assert caught.value.report.survivors == 1
     assert str(caught.value.failure.cause) == "CANARY"
     assert stage.failures == [caught.value.failure]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(EventFeed, "flush"), (EventFeed, "close"), (Turn, "settle"), (Line, "close")]
+)
+async def test_what_raises_whenever_it_is_called_ends_its_own_run_and_no_other(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, owner: type, name: str
+) -> None:
+    before, real, broken = children(), getattr(owner, name), list[object]()
+    real_init: Any = owner.__init__  # type: ignore[misc]
+
+    def replacement(self: object, *args: Any) -> Any:
+        if any(self is one for one in broken):
+            raise RuntimeError("CANARY")
+        return real(self, *args)
+
+    def init(self: object, *args: Any, **keywords: Any) -> None:
+        broken.append(self)
+        real_init(self, *args, **keywords)
+
+    monkeypatch.setattr(owner, name, replacement)
+    async with stage.service("turn-cancel", faulty=True) as subagents:
+        other = await subagents.start("fake", stage.request())
+        monkeypatch.setattr(owner, "__init__", init)
+        run = await subagents.start("fake", stage.request())
+        run.cancel()
+        with trio.move_on_after(2) as patience:  # nobody can wait for what never becomes known
+            async for _ in run.events():
+                pass
+        assert not patience.cancelled_caught or name in {"settle", "close"}
+        other.cancel()
+        assert (await other.result()).stop_reason == "aborted"
+        await other.dispose()
+        with suppress(SubagentTeardownError):  # of a run that broke down
+            await run.dispose()
+    assert children() == before
+    assert "CANARY" not in caplog.text
