@@ -67,7 +67,11 @@ CHILDREN: dict[str, dict[str, Any]] = {
         "leaves a daemon: its own session, its starter gone", "double-fork", ignore_term=True
     ),
     "process-bare-daemon": _child(
-        "leaves a daemon with an empty environment", "double-fork", ignore_term=True, environment="empty"
+        "leaves a daemon with an empty environment",
+        "double-fork",
+        ignore_term=True,
+        environment="empty",
+        seconds=30,
     ),
     "process-own-group": _child("leaves a child in a process group of its own", "own-group"),
     "process-closed": _child("leaves a child that has closed every descriptor", "closed"),

@@ -3,7 +3,7 @@
 Two halves in one file. ``start``, used by the agent, starts this very file as a script with a fresh
 interpreter, so that nothing forks inside a process with threads, and waits until the child is in place. The
 script half then becomes what its kind says. Each process that is left over leaves by itself after
-``seconds``, whatever happens; one that has stopped itself, as soon as it is woken after that.
+``seconds``, whatever happens.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ def be(kind: str, address: str, ignore_term: bool, seconds: float, every_seconds
     elif kind == "closed":
         os.closerange(0, 65536)
     elif kind == "stopped":
-        import signal
-
-        os.kill(os.getpid(), signal.SIGSTOP)
+        _stop(deadline)
     _sleep_until(deadline)
 
 
@@ -141,6 +139,20 @@ def _relay(deadline: float, every_seconds: float, own_sessions: bool) -> None:
         if own_sessions:
             os.setsid()
         time.sleep(every_seconds)
+
+
+def _stop(deadline: float) -> None:
+    """Stop, and have a child that ends this at the deadline: who is stopped cannot leave by itself."""
+    import signal
+
+    stopped = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == stopped and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if os.getppid() == stopped:
+            os.kill(stopped, signal.SIGKILL)
+        os._exit(0)
+    os.kill(stopped, signal.SIGSTOP)
 
 
 def _sleep_until(deadline: float) -> None:

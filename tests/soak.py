@@ -38,7 +38,7 @@ from acp_subagent import (
     open_subagents,
 )
 from tests.conftest import children
-from tests.matrix.life import marked
+from tests.support.marks import marked
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 AT_ONCE = 12

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import trio
 
 from acp_subagent import AcpConfig, AcpProvider, Parent, PermissionPolicy, SubagentRequest
 from tests.agents.scenes import Scene
+from tests.support.marks import marked
 
 MARK_VARIABLE = "ACP_AGENTS_TEST_MARK"
 
@@ -86,16 +87,11 @@ class Launch:
 
     def processes(self) -> dict[int, str]:
         """The same by their numbers."""
-        mark = f"{MARK_VARIABLE}={self.mark}".encode()
         found = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                # A zombie has no environment any more.
-                if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    found[int(folder.name)] = line
-            except OSError:  # it is gone, or it is nobody's business of ours
-                continue
+        for pid in marked(f"{MARK_VARIABLE}={self.mark}"):
+            with suppress(OSError):  # it is gone
+                line = Path(f"/proc/{pid}/cmdline").read_bytes()
+                found[pid] = line.replace(b"\0", b" ").decode()
         return found
 
 

@@ -5,7 +5,8 @@ is the point.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from fake_acp_server import builtin
 from fake_acp_server.scenario import Scenario
 from tests.fake.driver import Fake, LifeSocket
 from tests.fake.visitor import Visit, leave
+from tests.support.marks import end_marked
 
 Start = Callable[..., Fake]
 
@@ -112,9 +114,18 @@ SLOW = {"process-slow-start", "turn-model-retries", "turn-cancel-flood"}
 NAMES = [name for name in builtin.purposes() if name not in SLOW]
 
 
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment that marks what a fake leaves behind; whoever carries it is ended with the test."""
+    yield {"FAKE_TEST": str(tmp_path)}
+    end_marked(f"FAKE_TEST={tmp_path}")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_builtin_ends_as_its_name_says(start: Start, start_faulty: Start, name: str) -> None:
-    fake = (start_faulty if name in BROKEN or name in HUGE else start)(name)
+def test_a_builtin_ends_as_its_name_says(
+    start: Start, start_faulty: Start, mark: dict[str, str], name: str
+) -> None:
+    fake = (start_faulty if name in BROKEN or name in HUGE else start)(name, environment=mark)
     expected = ENDS.get(name, "prompt: end_turn")
     visit = Visit(fake, cancel_at_text=name in CANCELLED, ends=expected)
     assert visit.run() == expected

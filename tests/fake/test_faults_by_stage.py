@@ -160,7 +160,7 @@ def test_the_agent_stops_reading(start_faulty: Start, stage: str) -> None:
 
 @pytest.mark.parametrize("stage", ["initialize", "session/new", "turn", "between"])
 def test_every_kind_of_child_is_started(start_faulty: Start, life: LifeSocket, stage: str) -> None:
-    kinds = set(KINDS) - {"stopped"}  # which does not leave by itself
+    kinds = set(KINDS)
     children: list[dict[str, Any]] = [
         {"child": {"kind": kind, "connect": life.path, "seconds": 1, "every_seconds": 0.2}} for kind in kinds
     ]

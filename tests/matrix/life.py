@@ -81,18 +81,3 @@ async def _death_of(pid: int) -> None:
         await trio.lowlevel.wait_readable(descriptor)
     finally:
         os.close(descriptor)
-
-
-def marked(mark: str) -> list[int]:
-    """The living processes with this entry in their environment (zombies are dead)."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                environment = Path(f"/proc/{entry}/environ").read_bytes()
-                state = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
-            except OSError:
-                continue  # gone meanwhile
-            if state not in "ZX" and mark.encode() in environment.split(b"\0"):
-                found.append(int(entry))
-    return found

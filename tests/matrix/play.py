@@ -25,7 +25,8 @@ from acp_subagent import (
     open_subagents,
 )
 from tests.matrix.cells import Cell, Habit, Moment, Tree, Way
-from tests.matrix.life import LifeSocket, marked
+from tests.matrix.life import LifeSocket
+from tests.support.marks import marked
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
