@@ -6,7 +6,6 @@ result. Pure: it is told what came, in order, and never waits.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -47,7 +46,7 @@ class AcpTurnRecord:
         self.output = TurnOutput(max_output_bytes)
         self.tool_calls = ToolCalls()
         self.plan: tuple[PlanEntry, ...] = ()
-        self.permissions: deque[PermissionRecord] = deque(maxlen=MAX_PERMISSIONS)
+        self.permissions: list[PermissionRecord] = []  # most turns have none, and an empty deque is large
         self.permission_violations = 0
         self.context_lost = False
 
@@ -72,6 +71,8 @@ class AcpTurnRecord:
     def note_permission(self, record: PermissionRecord) -> None:
         """A permission request was answered."""
         self.permissions.append(record)
+        if len(self.permissions) > MAX_PERMISSIONS:
+            del self.permissions[0]
         if record.decision is PermissionDecision.DENIED and len(self._denied) < MAX_PERMISSIONS:
             self._denied.add(record.tool_call_id)
         elif record.decision is PermissionDecision.ALLOWED:

@@ -8,7 +8,6 @@ kinds are counted and handed on raw; nothing that an agent sends raises here.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -52,7 +51,7 @@ class SessionUpdates:
 
     def __init__(self, *, max_early_updates: int) -> None:
         self._max_early_updates = max_early_updates
-        self._early: deque[tuple[object, Raw]] = deque()  # before the session was known
+        self._early: list[tuple[object, Raw]] = []  # before the session was known
         self._earlier_ids: dict[str, None] = {}  # of messages
         self._earlier_calls: dict[str, None] = {}  # of tool calls that the present turn has not taken up
         self._thought_ids: dict[str, None] = {}  # of the present turn; its other ids are in its record
@@ -103,7 +102,7 @@ class SessionUpdates:
     def open_session(self, session_id: str) -> None:
         """The session is known: handle what came for it before."""
         self.session_id = session_id
-        early, self._early = self._early, deque()
+        early, self._early = self._early, []
         for its_id, update in early:
             if its_id == session_id:
                 self._handle(update)
