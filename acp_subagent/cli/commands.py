@@ -25,6 +25,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; raises `click.UsageError` without repeating it."""
         if args[0] not in self.commands:
             raise click.UsageError(f"No such command; there is {', '.join(self.commands)}", ctx)
         return super().resolve_command(ctx, args)

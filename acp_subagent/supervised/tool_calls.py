@@ -139,6 +139,7 @@ class _Tracked:
         return self.call.status is ToolStatus.IN_PROGRESS
 
     def merge(self, mention: Mention) -> None:
+        """Take over what is said now; what is left out stays as it was."""
         call = self.call
         title, kind, status, locations, content, raw_input, raw_output, default_kind = mention
         self._kind = kind or self._kind or default_kind

@@ -9,7 +9,7 @@ import trio
 
 from acp_subagent.process.census import Census
 from acp_subagent.process.teardown import Scans
-from tests.process.test_tree import Table
+from tests.process.made_up import Table
 
 
 @pytest.fixture
