@@ -29,6 +29,34 @@ from acp_subagent.__main__ import main
 sys.exit(main())
 """
 
+#: the signal reaches its processes, and then the ladder meets a bug
+THE_KILL_RAISES = """
+import signal, sys
+from acp_subagent.process import tree
+original = tree.kill
+def kill(table, number, processes, groups=()):
+    original(table, signal.SIGKILL, processes, groups)
+    raise RuntimeError
+tree.kill = kill
+from acp_subagent.__main__ import main
+sys.exit(main())
+"""
+
+#: somebody else collects the exit of the leader
+THE_EXIT_IS_COLLECTED = """
+import os, signal, sys
+from acp_subagent.process import tree
+original = tree.kill
+def kill(table, number, processes, groups=()):
+    processes = list(processes)
+    original(table, signal.SIGKILL, processes, groups)
+    for pid, _ in processes:
+        os.waitpid(pid, 0)
+tree.kill = kill
+from acp_subagent.__main__ import main
+sys.exit(main())
+"""
+
 Scenario = Mapping[str, object]
 
 

@@ -13,36 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cli.driver import NOTHING_IS_KILLED, CommandLine, Ended, arguments
+from tests.cli.driver import (
+    NOTHING_IS_KILLED,
+    THE_EXIT_IS_COLLECTED,
+    THE_KILL_RAISES,
+    CommandLine,
+    Ended,
+    arguments,
+)
 from tests.run.rows import ASK, DEAF, PERMISSION_LINE, error, line, question
-
-#: the signal reaches its processes, and then the ladder meets a bug
-THE_KILL_RAISES = """
-import signal, sys
-from acp_subagent.process import tree
-original = tree.kill
-def kill(table, number, processes, groups=()):
-    original(table, signal.SIGKILL, processes, groups)
-    raise RuntimeError
-tree.kill = kill
-from acp_subagent.__main__ import main
-sys.exit(main())
-"""
-
-#: somebody else collects the exit of the leader
-THE_EXIT_IS_COLLECTED = """
-import os, signal, sys
-from acp_subagent.process import tree
-original = tree.kill
-def kill(table, number, processes, groups=()):
-    processes = list(processes)
-    original(table, signal.SIGKILL, processes, groups)
-    for pid, _ in processes:
-        os.waitpid(pid, 0)
-tree.kill = kill
-from acp_subagent.__main__ import main
-sys.exit(main())
-"""
 
 #: an agent that leaves only when it is killed, and not for ever where nobody kills it
 STUBBORN: dict[str, Any] = {

@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.driver import (
     NOTHING_IS_KILLED,
+    THE_EXIT_IS_COLLECTED,
+    THE_KILL_RAISES,
     CommandLine,
     Ended,
     Scenario,
@@ -109,7 +111,18 @@ def test_no_word_of_the_agent_is_on_stderr_when_the_start_fails(scenario: Scenar
     assert done.stdout == ""
 
 
-def test_no_word_of_the_agent_is_on_stderr_when_its_processes_survive(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "said", "code"),
+    [
+        (NOTHING_IS_KILLED, "survivors", 8),
+        (THE_KILL_RAISES, "process-exit; signal: SIGKILL", 130),
+        (THE_EXIT_IS_COLLECTED, "unknown", 130),
+    ],
+    ids=["survivors", "a bug of ours", "no exit"],
+)
+def test_no_word_of_the_agent_is_on_stderr_when_the_teardown_fails(
+    tmp_path: Path, program: str, said: str, code: int
+) -> None:
     with LifeSocket(tmp_path) as life:
         stubborn = turn(
             *EVERYTHING,
@@ -122,17 +135,18 @@ def test_no_word_of_the_agent_is_on_stderr_when_its_processes_survive(tmp_path: 
             **BESIDE,
         )
         given = arguments(stubborn, "--env", f"GIVEN={CANARY}-given", prompt=f"{CANARY}-prompt")
-        with CommandLine(given, code=NOTHING_IS_KILLED) as started:
-            connection, said = life.accept()
+        with CommandLine(given, code=program) as started:
+            connection, greeting = life.accept()
             started.read_until("permission denied", "stderr")
             started.signal(signal.SIGINT)
             started.read_until("once more", "stderr")
             started.signal(signal.SIGINT)
             done = started.end()
-            os.kill(int(said.split()[1]), signal.SIGKILL)
+            if program == NOTHING_IS_KILLED:
+                os.kill(int(greeting.split()[1]), signal.SIGKILL)
             assert connection.recv(1) == b""
-    assert done.code == 8
-    assert "Subagent failure (provider: ACP; stage: teardown; category: survivors)" in done.stderr
+    assert done.code == code
+    assert f"Subagent failure (provider: ACP; stage: teardown; category: {said})" in done.stderr
     assert CANARY not in done.stderr
 
 
