@@ -141,7 +141,7 @@ class Scenario:
         answers = self._answers.get(key, {})
         if isinstance(answers, list):
             answers = answers[min(call, len(answers) - 1)]
-        return answers  # type: ignore[no-any-return]
+        return answers  # type: ignore[no-any-return]  # the models have checked it
 
     def turn(self, index: int) -> list[Any]:
         """The steps of a session's ``index``-th (from 0) turn; the last turn repeats."""

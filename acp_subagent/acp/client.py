@@ -123,7 +123,7 @@ class AcpClient:
         for request in list(self._open):
             self._answer(request, CANCELLED)
 
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:
         """One request of the agent."""
         if method == "session/request_permission":
             if self._updates.is_other_session(params.get("sessionId")):
@@ -136,7 +136,7 @@ class AcpClient:
         else:
             self._connection.respond_error(id, METHOD_NOT_FOUND, "method not found")
 
-    def _on_permission(self, id: RequestId, params: dict[str, object]) -> None:  # noqa: A002
+    def _on_permission(self, id: RequestId, params: dict[str, object]) -> None:
         port, handler = self._port, self._handler
         call = self._updates.on_permission_call(params.get("toolCall"))
         options = params.get("options")
@@ -188,7 +188,7 @@ class AcpClient:
         request.port.unpause()
         request.port.feed.flush()  # the reader may have nothing to read for long
 
-    def _respond(self, id: RequestId, call: ToolCall, choice: Choice, port: TurnPort | None) -> None:  # noqa: A002
+    def _respond(self, id: RequestId, call: ToolCall, choice: Choice, port: TurnPort | None) -> None:
         """Send the answer, and note it in the turn that it belongs to."""
         self._connection.respond(id, outcome(choice))
         permission = PermissionRecord(

@@ -148,7 +148,7 @@ class SessionUpdates:
                 content = update["content"]  # type: ignore[index]  # what is no object raises TypeError
                 text = content["text"]
                 usual = (
-                    update["sessionUpdate"] == "agent_message_chunk"  # type: ignore[index]
+                    update["sessionUpdate"] == "agent_message_chunk"  # type: ignore[index]  # the same
                     and content["type"] == "text"
                     and params["sessionId"] == self.session_id
                     and type(text) is str
@@ -156,11 +156,11 @@ class SessionUpdates:
             except (KeyError, TypeError):
                 usual = False
             if usual:
-                message_id = update.get("messageId")  # type: ignore[attr-defined]
+                message_id = update.get("messageId")  # type: ignore[attr-defined]  # an object, or it were not usual
                 if message_id is None or (type(message_id) is str and message_id not in self._earlier_ids):
                     self.updates += 1
                     record.output.add_text(message_id, text)
-                    feed = self._port.feed  # type: ignore[union-attr]
+                    feed = self._port.feed  # type: ignore[union-attr]  # there with the record
                     if feed.wanted and text:
                         feed.put(TextChunk(text, message_id))
                     return

@@ -48,7 +48,7 @@ class JobOutputTool:
 
         `parent` and `abort` are there so that every tool can be called alike.
         """
-        id = _job_id(arguments)  # noqa: A001
+        id = _job_id(arguments)
         output = None if isinstance(id, Refusal) else await self._jobs.output(id)
         if isinstance(id, Refusal) or output is None:
             await trio.lowlevel.checkpoint()
@@ -80,7 +80,7 @@ class JobKillTool:
         A cancelled wait leaves the job on its way to its end. `parent` and `abort` are there so that every
         tool can be called alike.
         """
-        id = _job_id(arguments)  # noqa: A001
+        id = _job_id(arguments)
         if isinstance(id, Refusal) or not self._jobs.kill(id):
             await trio.lowlevel.checkpoint()
             return _refused(id)
@@ -104,6 +104,6 @@ def _job_id(arguments: object) -> str | Refusal:
     return given if isinstance(given, Refusal) else str(given["job_id"])
 
 
-def _refused(id: str | Refusal) -> ToolResult:  # noqa: A002
+def _refused(id: str | Refusal) -> ToolResult:
     sentence = id.sentence if isinstance(id, Refusal) else NO_SUCH_JOB
     return ToolResult(text=sentence, is_error=True)

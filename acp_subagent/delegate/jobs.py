@@ -140,7 +140,7 @@ class JobTable:
         self._nursery.start_soon(self._carry_out, entry, service, replace(request, abort=entry.abort))
         return job.id
 
-    def job(self, id: str) -> Job | None:  # noqa: A002
+    def job(self, id: str) -> Job | None:
         """The job as it is now; None when there is none of this id (any more)."""
         entry = self._find(id)
         return None if entry is None else entry.job
@@ -149,7 +149,7 @@ class JobTable:
         """Every job that is known: the finished ones in the order in which they ended, then the running."""
         return tuple(entry.job for entry in (*self._finished, *self._running.values()))
 
-    async def output(self, id: str) -> JobOutput | None:  # noqa: A002
+    async def output(self, id: str) -> JobOutput | None:
         """What a job has brought so far, or in the end; None when there is none of this id (any more)."""
         entry = self._find(id)
         await trio.lowlevel.checkpoint()
@@ -159,7 +159,7 @@ class JobTable:
         # It may have ended in the meantime: state and text must be of one moment.
         return JobOutput(entry.job, entry.text if entry.ended.is_set() else text)
 
-    def kill(self, id: str) -> bool:  # noqa: A002
+    def kill(self, id: str) -> bool:
         """End a job, also one that is still starting; `wait` for it to see it gone.
 
         Harmless when it has ended. False when there is none of this id (any more).
@@ -169,7 +169,7 @@ class JobTable:
             entry.abort.set()
         return entry is not None
 
-    async def wait(self, id: str) -> Job | None:  # noqa: A002
+    async def wait(self, id: str) -> Job | None:
         """Wait until a job has ended, its subagent with it; None when there is none of this id (any more)."""
         entry = self._find(id)
         if entry is None:
@@ -236,7 +236,7 @@ class JobTable:
             for entry in self._running.values():
                 entry.scope.cancel()
 
-    def _find(self, id: str) -> _Entry | None:  # noqa: A002
+    def _find(self, id: str) -> _Entry | None:
         if id in self._running:
             return self._running[id]
         return next((entry for entry in self._finished if entry.job.id == id), None)

@@ -160,7 +160,7 @@ class SubagentTool:
             return tool_result(outcome_of_error(_not_registered()))
         if self._jobs.full:
             return ToolResult(text=TOO_MANY_JOBS, is_error=True)
-        id = self._jobs.start(self._service, self._provider_name, request)  # noqa: A001
+        id = self._jobs.start(self._service, self._provider_name, request)
         text = f"Started the background job {id}. Read it with {JOB_OUTPUT}, end it with {JOB_KILL}."
         return ToolResult(text=text, job_id=id)
 

@@ -187,7 +187,7 @@ class DshConversation:
             self._events.on_status(params)
             self._end_if_over()
 
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:
         """The runtime has nothing to ask of us."""
         self._connection.respond_error(id, METHOD_NOT_FOUND, "method not found")
 

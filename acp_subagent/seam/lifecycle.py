@@ -41,7 +41,7 @@ LifecycleEvent = RunStarted | RunEnded
 Observer = Callable[[LifecycleEvent], None]
 
 
-def log_settled(id: str, result: SubagentResult) -> None:  # noqa: A002
+def log_settled(id: str, result: SubagentResult) -> None:
     """What a maintainer of the host may want to know: words of ours and numbers, nothing from the agent."""
     _log.info("run %s settled: %s", id, result.stop_reason)
     if _log.isEnabledFor(logging.DEBUG):

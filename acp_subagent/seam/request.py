@@ -62,7 +62,7 @@ class Deadlines:
 def check_seconds(name: str, value: object) -> None:
     """Raise `ConfigurationError` unless `value` is a finite number greater than 0."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 < value < float("inf"):  # type: ignore[operator]
+    if not number or not 0 < value < float("inf"):  # type: ignore[operator]  # a number, if we get there
         raise ConfigurationError(f"{name} must be a finite number of seconds greater than 0.")
 
 
@@ -87,7 +87,7 @@ class SessionRef:
         parts = [value.get(key) for key in ("provider", "cwd", "token")]
         if not all(isinstance(part, str) for part in parts):
             raise ConfigurationError("A session reference needs provider, cwd and token, all strings.")
-        return cls(*parts)  # type: ignore[arg-type]
+        return cls(*parts)  # type: ignore[arg-type]  # three strings, as was just seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class SubagentRequest:
     @property
     def blocks(self) -> tuple[ContentBlock, ...]:
         """The prompt as content blocks."""
-        return self.prompt  # type: ignore[return-value]
+        return self.prompt  # type: ignore[return-value]  # a text became blocks when this was made
 
 
 def prompt_blocks(prompt: object) -> tuple[ContentBlock, ...]:

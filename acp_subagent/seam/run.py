@@ -117,7 +117,7 @@ class SharedResources:
         """The resource of this key, made with `make` if there is none yet."""
         if key not in self._resources:
             self._resources[key] = make()
-        return self._resources[key]  # type: ignore[return-value]
+        return self._resources[key]  # type: ignore[return-value]  # made for this key
 
     async def aclose(self) -> None:
         """Close them all, the newest first."""

@@ -173,7 +173,7 @@ class Connection:
             self.abandon(request_id)
         return answers[0]
 
-    def abandon(self, id: int) -> None:  # noqa: A002
+    def abandon(self, id: int) -> None:
         """Forget a request of ours: its `on_answer` is never called, a late answer is dropped and counted."""
         self._peer.abandon(id)
 
@@ -181,11 +181,11 @@ class Connection:
         """Send a notification."""
         self.send(self._peer.notification(method, params))
 
-    def respond(self, id: RequestId, value: object) -> None:  # noqa: A002
+    def respond(self, id: RequestId, value: object) -> None:
         """Answer a request that came with a result."""
         self.send(self._peer.result(id, value))
 
-    def respond_error(self, id: RequestId, code: int, message: str) -> None:  # noqa: A002
+    def respond_error(self, id: RequestId, code: int, message: str) -> None:
         """Answer a request that came with an error."""
         self.send(self._peer.error(id, code, message))
 

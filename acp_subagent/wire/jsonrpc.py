@@ -86,7 +86,7 @@ OnAnswer: TypeAlias = Callable[[Answer], None]
 class Receiver(Protocol):
     """What the other side asks and tells goes here: synchronously, in wire order. Must not block or raise."""
 
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:
         """A request came; the receiver owes exactly one answer to this id."""
 
     def on_notification(self, method: str, params: dict[str, object]) -> None:
@@ -167,15 +167,15 @@ class Peer:
         message["params"] = params
         return encode(message)
 
-    def result(self, id: RequestId, value: object) -> bytes:  # noqa: A002
+    def result(self, id: RequestId, value: object) -> bytes:
         """Encode the result of a request that came. Raises ValueError or TypeError when it is not JSON."""
         return encode({"jsonrpc": "2.0", "id": id, "result": value})
 
-    def error(self, id: RequestId, code: int, message: str) -> bytes:  # noqa: A002
+    def error(self, id: RequestId, code: int, message: str) -> bytes:
         """Encode an error as the answer to a request that came."""
         return encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 
-    def abandon(self, id: int) -> None:  # noqa: A002
+    def abandon(self, id: int) -> None:
         """Forget a request: its `on_answer` is never called, a late answer is dropped and counted."""
         self._pending.pop(id, None)
 

@@ -23,10 +23,10 @@ class Wire:
         self.answers: list[tuple[Any, Any]] = []
         self.tasks: list[Any] = []
 
-    def respond(self, id: Any, value: Any) -> None:  # noqa: A002
+    def respond(self, id: Any, value: Any) -> None:
         self.answers.append((id, value))
 
-    def respond_error(self, id: Any, code: int, message: str) -> None:  # noqa: A002
+    def respond_error(self, id: Any, code: int, message: str) -> None:
         self.answers.append((id, code))
 
 

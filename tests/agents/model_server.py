@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send_json(200, _whole(reply, str(request.get("model"))))
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+    def log_message(self, format: str, *args: Any) -> None:
         """Keep the tests' output free of access lines."""
 
     def _send_json(self, status: int, content: dict[str, Any]) -> None:

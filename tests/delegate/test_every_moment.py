@@ -108,14 +108,14 @@ async def one_job(subagents: SubagentService, moment: int) -> tuple[JobStatus, s
     async with open_job_table() as jobs:
         jobs.observe(notices.append)
         tool = SubagentTool(subagents, "player", jobs=jobs)
-        id = (await tool.call(IN_BACKGROUND, PARENT)).job_id or ""  # noqa: A001
+        id = (await tool.call(IN_BACKGROUND, PARENT)).job_id or ""
         async with after(moment, lambda: _kill(jobs.kill, id)):
             await jobs.wait(id)
     assert [notice.job for notice in notices] == list(jobs.jobs())
     return notices[0].job.status, notices[0].result.text
 
 
-def _kill(kill: Callable[[str], bool], id: str) -> None:  # noqa: A002
+def _kill(kill: Callable[[str], bool], id: str) -> None:
     assert kill(id)
     assert kill(id)  # once more is harmless
 

@@ -45,7 +45,7 @@ async def ended(
     jobs: JobTable, service: SubagentService, provider: str = "player"
 ) -> tuple[str, str | None, str]:
     """Status, detail and text of a job that is run to its end."""
-    id = jobs.start(service, provider, task())  # noqa: A001
+    id = jobs.start(service, provider, task())
     await jobs.wait(id)
     output = await jobs.output(id)
     assert output is not None
@@ -55,7 +55,7 @@ async def ended(
 async def test_the_id_is_there_before_the_subagent_is() -> None:
     player = Player(answers)
     async with service_of(player) as subagents, open_job_table() as jobs:
-        id = jobs.start(subagents, "player", task())  # noqa: A001
+        id = jobs.start(subagents, "player", task())
         job = jobs.job(id)
         assert job is not None
         assert (job.id, job.status, job.detail) == ("job-1", JobStatus.RUNNING, None)
@@ -145,7 +145,7 @@ async def test_while_a_job_runs_its_output_is_all_that_it_said_so_far() -> None:
         return run.ended("completed")
 
     async with service_of(Player(part)) as subagents, open_job_table() as jobs:
-        id = jobs.start(subagents, "player", task())  # noqa: A001
+        id = jobs.start(subagents, "player", task())
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(2):
             output = await jobs.output(id)
@@ -161,7 +161,7 @@ async def test_while_a_job_runs_its_output_is_all_that_it_said_so_far() -> None:
 async def test_state_and_text_are_of_one_moment_when_the_job_ends_meanwhile() -> None:
     async with service_of(Player(waits)) as subagents, open_job_table() as jobs:
         for ticks in range(12):
-            id = jobs.start(subagents, "player", task())  # noqa: A001
+            id = jobs.start(subagents, "player", task())
             await trio.testing.wait_all_tasks_blocked()
             jobs.kill(id)
             for _ in range(ticks):
@@ -175,7 +175,7 @@ async def test_state_and_text_are_of_one_moment_when_the_job_ends_meanwhile() ->
 async def test_a_killed_job_is_killed_also_while_it_starts(start: Any) -> None:
     player = Player(waits, start=start)
     async with service_of(player) as subagents, open_job_table() as jobs:
-        id = jobs.start(subagents, "player", task())  # noqa: A001
+        id = jobs.start(subagents, "player", task())
         await trio.testing.wait_all_tasks_blocked()
         assert jobs.kill(id)
         job = await jobs.wait(id)
@@ -188,7 +188,7 @@ async def test_a_killed_job_is_killed_also_while_it_starts(start: Any) -> None:
 async def test_a_job_killed_at_once_never_starts() -> None:
     player = Player(answers)
     async with service_of(player) as subagents, open_job_table() as jobs:
-        id = jobs.start(subagents, "player", task())  # noqa: A001
+        id = jobs.start(subagents, "player", task())
         jobs.kill(id)
         await jobs.wait(id)
     assert player.started == 0
@@ -196,7 +196,7 @@ async def test_a_job_killed_at_once_never_starts() -> None:
 
 async def test_a_kill_whose_clean_up_failed_is_a_failure() -> None:
     async with service_of(Player(waits, teardown=teardown_failed())) as subagents, open_job_table() as jobs:
-        id = jobs.start(subagents, "player", task())  # noqa: A001
+        id = jobs.start(subagents, "player", task())
         await trio.testing.wait_all_tasks_blocked()
         jobs.kill(id)
         job = await jobs.wait(id)

@@ -60,7 +60,7 @@ class Room:
     def tell(self, kind: object, data: object, session: object = "root") -> None:
         self.session.on_event({"sessionId": session, "event": {"type": kind, "data": data}})
 
-    def say(self, *texts: str, id: object = "m", **more: object) -> None:  # noqa: A002
+    def say(self, *texts: str, id: object = "m", **more: object) -> None:
         content = [{"type": "text", "text": text} for text in texts]
         self.tell("assistant/message", {"message": {"id": id, "content": content}, **more})
 

@@ -19,7 +19,7 @@ class Recording:
     then: Callable[[], None] | None = None
     """Called at the end of each callback, for tests of what a callback may do."""
 
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:
         self.heard.append(("request", id, method, params))
         if self.then is not None:
             self.then()

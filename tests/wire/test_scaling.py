@@ -15,7 +15,7 @@ READ_BYTES = 65536
 class Sink:
     """Takes everything and does nothing."""
 
-    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:  # noqa: A002
+    def on_request(self, id: RequestId, method: str, params: dict[str, object]) -> None:
         pass
 
     def on_notification(self, method: str, params: dict[str, object]) -> None:
