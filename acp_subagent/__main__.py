@@ -38,7 +38,12 @@ def _open_missing_streams() -> None:
 
 
 def _heed_signals_from_the_start() -> None:
-    """Before and after a run each of these ends us as Ctrl-C does; what was ignored stays ignored."""
+    """Before and after a run each of these ends us as Ctrl-C does.
+
+    What was ignored stays ignored, but for SIGINT: a shell has it ignored in whatever it starts in the
+    background, and that too can be interrupted, at any moment.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +14,12 @@ import pytest
 
 #: How long a descriptor or a child may still take to go after the end of a test.
 GONE_WITHIN_SECONDS = 5.0
+
+
+def pytest_configure() -> None:
+    """A shell has SIGINT ignored in what it starts in the background; here it is what Python makes of it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def children() -> set[int]:

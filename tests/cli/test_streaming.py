@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,8 +116,15 @@ def test_a_reader_that_does_not_read_never_keeps_a_signal_from_being_heeded() ->
     assert code == 130
 
 
-def test_waiting_for_a_reader_that_does_not_read_ends_with_a_signal_and_is_no_success() -> None:
-    with CommandLine(arguments(turn({"text": {"size": 1000, "count": 500}}))) as started:
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN], ids=["heeded", "ignored"])
+def test_waiting_for_a_reader_that_does_not_read_ends_with_a_signal_and_is_no_success(before: Any) -> None:
+    """Also in the background, where a shell has the interrupt ignored."""
+    scenario = turn({"text": {"size": 1000, "count": 500}})
+
+    def start_with_it() -> None:
+        signal.signal(signal.SIGINT, before)
+
+    with CommandLine(arguments(scenario), preexec_fn=start_with_it) as started:
         started.read_until("teardown:", "stderr")
         started.signal(signal.SIGINT)
         assert started.process.wait(30) == 130
