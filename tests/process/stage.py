@@ -43,7 +43,7 @@ class Roll:
         await self._listener.bind(self.path)
         self._listener.listen(1000)
 
-    async def wait_for(self, count: int, *, within_seconds: float = 10) -> None:
+    async def wait_for(self, count: int, *, within_seconds: float = 20) -> None:
         """Wait until `count` processes have called in altogether."""
         with trio.fail_after(within_seconds):
             while len(self.pids) < count:
@@ -63,7 +63,7 @@ class Roll:
             if not select.select([pidfd], [], [], 0)[0]
         ]
 
-    async def wait_until_dead(self, *, within_seconds: float = 10) -> None:
+    async def wait_until_dead(self, *, within_seconds: float = 20) -> None:
         with trio.fail_after(within_seconds):
             for pidfd in self._pidfds:
                 await trio.lowlevel.wait_readable(pidfd)
@@ -138,7 +138,7 @@ def launch(command: str, *args: str, **changes: Any) -> LaunchSpec:
     return LaunchSpec(**{**values, **changes})
 
 
-async def until(condition: Callable[[], bool], *, within_seconds: float = 5) -> None:
+async def until(condition: Callable[[], bool], *, within_seconds: float = 20) -> None:
     """Wait for something of which nobody tells us."""
     with trio.fail_after(within_seconds):
         while not condition():  # noqa: ASYNC110  (the kernel sets no event for it)

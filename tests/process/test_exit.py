@@ -28,7 +28,7 @@ def test_every_signal_is_decoded_with_and_without_a_core() -> None:
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 128, 255])
 async def test_a_real_exit_code_is_told(stage: Stage, code: int) -> None:
     child = await stage.spawn(["exit", code])
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
 
     assert child.exit_status == ExitStatus(code=code)
@@ -38,7 +38,7 @@ async def test_a_real_exit_code_is_told(stage: Stage, code: int) -> None:
 @pytest.mark.parametrize("name", ["KILL", "SEGV", "ABRT", "TERM"])
 async def test_a_real_signal_is_told(stage: Stage, name: str) -> None:
     child = await stage.spawn(["raise_signal", name])
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
 
     status = child.exit_status
@@ -49,7 +49,7 @@ async def test_a_real_signal_is_told(stage: Stage, name: str) -> None:
 
 async def test_an_exit_is_seen_and_the_process_not_reaped_before_the_ladder(stage: Stage) -> None:
     child = await stage.spawn(["exit", 4])
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
 
     facts = ProcTable().facts(child.pid)
@@ -82,7 +82,7 @@ async def test_the_exit_is_seen_where_the_system_has_no_pidfd(
     with monkeypatch.context() as patched:
         patched.delattr(os, "pidfd_open")
         child = await stage.spawn(["fork", ["setsid", "call", "rest"]], "call", ["exit", 9])
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             await child.exited.wait()
         report = await child.end_tree()
 
@@ -97,7 +97,7 @@ async def test_the_exit_is_told_where_the_system_has_no_waitid(
         patched.delattr(os, "waitid")
         exiting = await stage.spawn(["exit", 9])
         killed = await stage.spawn(["raise_signal", "KILL"])
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             await exiting.exited.wait()
             await killed.exited.wait()
         reports = [await exiting.end_tree(), await killed.end_tree()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+from typing import Any
 
 import pytest
 import trio
@@ -32,7 +33,7 @@ async def test_an_agent_that_stays_after_eof_gets_sigterm(stage: Stage) -> None:
     report = await child.end_tree()
 
     assert list(report.rungs) == [Rung.EOF, Rung.TERM, Rung.REAP]
-    assert report.rungs[Rung.EOF] == pytest.approx(0.1, abs=0.2)
+    assert 0.1 <= report.rungs[Rung.EOF] < 5
     assert report.exit_status == ExitStatus(signal=15)
 
 
@@ -48,12 +49,12 @@ async def test_an_agent_that_ignores_sigterm_is_killed(stage: Stage) -> None:
 
 
 async def test_what_an_agent_leaves_behind_at_eof_gets_sigterm_at_once(stage: Stage) -> None:
-    child = await stage.spawn(["fork", ["setsid", "call", "rest"]], "call", "until_eof")
+    child = await stage.spawn(["fork", ["setsid", "call", "rest"]], "call", "until_eof", eof=30, term=30)
     await stage.roll.wait_for(2)
 
-    with trio.fail_after(3):  # neither grace is waited for
-        report = await child.end_tree()
+    report = await child.end_tree()
 
+    assert report.seconds < 15  # neither grace was waited for
     assert list(report.rungs) == [Rung.EOF, Rung.TERM, Rung.REAP]
     assert report.exit_status == ExitStatus(code=0)
     assert stage.roll.living == []
@@ -74,7 +75,7 @@ async def test_what_an_exited_agent_left_behind_is_killed_after_the_term_grace(s
 
 async def test_an_agent_that_had_exited_before_needs_no_rung_but_the_reap(stage: Stage) -> None:
     child = await stage.spawn(["exit", 3])
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
 
     report = await child.end_tree()
@@ -117,28 +118,34 @@ async def test_a_stopped_tree_that_ignores_sigterm_dies(stage: Stage) -> None:
     assert stage.roll.living == []
 
 
-@pytest.mark.parametrize("moment", ["before", "in the eof grace", "in the term grace"])
-async def test_hurry_skips_to_the_kill(stage: Stage, moment: str) -> None:
-    eof = 0.05 if moment == "in the term grace" else math.inf
-    child = await stage.spawn(["ignore", "SIGTERM"], "call", "rest", eof=eof, term=math.inf)
-    await stage.roll.wait_for(1)
+@pytest.mark.parametrize(
+    ("steps", "eof", "calls", "told_to_end"),
+    [
+        (["call", "rest"], 30, 1, False),
+        (["call", "until_eof", "call", "rest"], 30, 2, False),
+        ([["on_term", ["call", "rest"]], "call", "rest"], 0.05, 2, True),
+    ],
+    ids=["before", "in the eof grace", "in the term grace"],
+)
+async def test_hurry_skips_to_the_kill(
+    stage: Stage, steps: list[Any], eof: float, calls: int, told_to_end: bool
+) -> None:
+    child = await stage.spawn(*steps, eof=eof, term=30)
     hurry = trio.Event()
 
-    async def hurry_later() -> None:
-        await trio.sleep(0.2)  # not a synchronisation: any moment within the grace will do
+    async def hurry_in_the_grace() -> None:
+        await stage.roll.wait_for(calls)
         hurry.set()
 
-    with trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
-            if moment == "before":
-                hurry.set()
-            else:
-                nursery.start_soon(hurry_later)
-            report = await child.end_tree(hurried=hurry.is_set)
+    await stage.roll.wait_for(1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hurry_in_the_grace)
+        report = await child.end_tree(hurried=hurry.is_set)
 
     assert Rung.KILL in report.rungs
-    assert (Rung.TERM in report.rungs) == (moment == "in the term grace")
+    assert (Rung.TERM in report.rungs) == told_to_end
     assert report.exit_status == ExitStatus(signal=9)
+    assert report.seconds < 15  # no grace was waited for to its end
 
 
 async def test_a_later_caller_may_hurry_a_ladder_that_is_under_way(stage: Stage) -> None:
@@ -146,7 +153,7 @@ async def test_a_later_caller_may_hurry_a_ladder_that_is_under_way(stage: Stage)
     await stage.roll.wait_for(1)
     hurry = trio.Event()
 
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(child.end_tree)
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -201,20 +208,19 @@ async def test_a_child_whose_nursery_was_cancelled_is_ended_all_the_same(stage: 
 async def test_survivors_are_counted_and_the_ladder_still_ends(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    child = await stage.spawn(["fork", ["call", "rest"]], "call", "rest", eof=0.05, term=0.1, kill=0.3)
+    child = await stage.spawn(["fork", ["call", "rest"]], "call", "rest", eof=0.05, term=0.1, kill=1.0)
     await stage.roll.wait_for(2)
 
     sent: list[int] = []
     with monkeypatch.context() as patched:
         patched.setattr(tree, "kill", lambda _, number, *__: sent.append(number))
-        with trio.fail_after(3):
-            report = await child.end_tree()
+        report = await child.end_tree()
 
     assert list(report.rungs) == [Rung.EOF, Rung.TERM, Rung.KILL, Rung.REAP]
     assert report.survivors == 2
     assert report.exit_status is None
     assert not report.clean
-    assert report.seconds < 1.5
+    assert 0.05 + 0.1 + 1.0 <= report.seconds < 10
     # Whoever outlives the kill of its group is stopped before it is killed, so that none can replace another.
     kills = [signal.Signals(number) for number in sent if number != signal.SIGCONT]
     assert kills[:4] == [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL]

@@ -100,10 +100,13 @@ def test_an_empty_environment_is_doubted_a_few_times_and_then_believed(scene: Sc
     assert doubts == [True, True, True, False, False]
 
 
-def test_soon_after_the_spawn_only_the_younger_are_looked_at(scene: Scene) -> None:
+def test_soon_after_the_spawn_only_the_younger_are_looked_at(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
     leader = scene.table.add(400, cookie=b"/s.4")
     looks = scene.census.looks
-    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, looks, 399, time.monotonic()), leader=leader)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, looks, 399, 7.0), leader=leader)
     scene.table.add(401, cookie=b"/s.4")
     scene.table.add(402, session=401)
     snapshot = tree.look_alone()
@@ -122,8 +125,8 @@ def test_where_numbers_are_not_given_in_order_all_are_looked_at(scene: Scene, ne
 
 def test_later_all_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = scene.table.add(400, cookie=b"/s.4")
-    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, 399, time.monotonic()), leader=leader)
+    tree = Tree(scene.census, element="/s.4/", birth=Birth(50, 1, 399, 7.0), leader=leader)
+    monkeypatch.setattr(time, "monotonic", lambda: 7.2)
     assert tree.look_alone() is not None
-    later = time.monotonic() + 1
-    monkeypatch.setattr(time, "monotonic", lambda: later)
+    monkeypatch.setattr(time, "monotonic", lambda: 8.0)
     assert tree.look_alone() is None

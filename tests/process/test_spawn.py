@@ -51,7 +51,7 @@ async def test_each_launch_has_a_cookie_of_its_own_behind_the_inherited_one(
     said = []
     for _ in range(2):
         child = await stage.start(launch("/bin/sh", "-c", f"echo ${COOKIE}", environment=environment))
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             said.append(await child.stdout.receive_some(1000))
 
     assert said == [f"/outer.7/{stage.service_id}.{n}\n".encode() for n in (1, 2)]

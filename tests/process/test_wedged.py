@@ -32,7 +32,7 @@ async def test_a_child_that_does_not_read_stdin_is_ended_while_a_write_is_stuck(
         except trio.ClosedResourceError:
             outcome.append("closed under the writer")
 
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(write_for_ever)
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -84,7 +84,7 @@ async def test_a_hundred_megabytes_on_stderr_are_drained_and_the_end_is_kept(sta
 
 async def test_the_last_words_on_stderr_of_a_killed_child_are_kept(stage: Stage) -> None:
     child = await stage.spawn("call", ["write", 2, "last words"], ["raise_signal", "KILL"])
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
 
     await child.end_tree()
@@ -115,7 +115,7 @@ async def test_the_exit_is_seen_though_a_grandchild_has_stdout(stage: Stage, wha
     child = await stage.spawn("call", ["write", 1, "an answer"], ["fork", grandchild], ["exit", 0])
     await stage.roll.wait_for(2)
 
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await child.exited.wait()
         said = await child.stdout.receive_some(65536)
         report = await child.end_tree()
@@ -137,14 +137,14 @@ async def test_what_was_said_before_the_end_can_still_be_read_after_it(stage: St
 
 async def test_a_process_outside_the_tree_that_holds_stderr_delays_nothing(stage: Stage) -> None:
     """Like a worker that the host forked between opening the pipes and closing the child's ends."""
-    child = await stage.spawn("call", ["write", 2, "said"], "until_eof")
+    child = await stage.spawn("call", ["write", 2, "said"], "until_eof", eof=30)
     await stage.roll.wait_for(1)
     outside = os.open(f"/proc/{child.pid}/fd/2", os.O_WRONLY)
     try:
-        with trio.fail_after(3):
-            report = await child.end_tree()
+        report = await child.end_tree()
     finally:
         os.close(outside)
 
+    assert report.seconds < 15
     assert child.stderr_tail == b"said"
     assert list(report.rungs) == [Rung.EOF, Rung.REAP]
