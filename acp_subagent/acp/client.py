@@ -198,7 +198,8 @@ class AcpClient:
             tool_call_id=call.id,
             option_id=choice.option_id,
         )
-        if self._updates.record is not None and self._port is port:
-            self._updates.record.note_permission(permission)
+        record = self._updates.record
+        if record is not None and self._port is port:
+            record.note_permission(permission)
         if port is not None and port.feed.wanted:
             port.feed.put(PermissionDecided(permission))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from acp_subagent.acp.vocabulary import PermissionOptionKind
 from acp_subagent.seam.activity import PermissionDecision, PermissionRecord
@@ -62,20 +62,14 @@ CANCELLED = Choice(PermissionDecision.CANCELLED)
 _ALLOWING = (PermissionOptionKind.ALLOW_ONCE, PermissionOptionKind.ALLOW_ALWAYS)
 _DENYING = (PermissionOptionKind.REJECT_ONCE, PermissionOptionKind.REJECT_ALWAYS)
 
-#: by the word on the wire: the kind, and whether it allows
-_KINDS = {kind.value: (kind, kind.allows) for kind in PermissionOptionKind}
+#: by the word on the wire: the kind, and what choosing it counts as
+_KINDS = {
+    kind.value: (kind, PermissionDecision.ALLOWED if kind.allows else PermissionDecision.DENIED)
+    for kind in PermissionOptionKind
+}
 
-
-class _Offer(NamedTuple):
-    """One option that may be chosen, with what was sent for it: most requests need no more to be decided."""
-
-    id: str
-    kind: PermissionOptionKind
-    allows: bool
-    raw: dict[str, object]
-
-    def __repr__(self) -> str:
-        return f"<_Offer {self.kind}>"
+#: one option that may be chosen: its id, its kind, what it counts as, and what was sent for it
+_Offer: TypeAlias = tuple[str, PermissionOptionKind, PermissionDecision, dict[str, object]]
 
 
 def selectable(options: object) -> tuple[PermissionOption, ...]:
@@ -84,7 +78,7 @@ def selectable(options: object) -> tuple[PermissionOption, ...]:
     Left out are options that are malformed or of an unknown kind, and an id offered both to allow and to
     deny: nobody could tell what the agent would take it for.
     """
-    return tuple(map(_option, _offers(options)))
+    return tuple(_option(offer) for offer in _offers(options))
 
 
 def decide(policy: PermissionPolicy, options: object) -> Choice:
@@ -92,8 +86,8 @@ def decide(policy: PermissionPolicy, options: object) -> Choice:
 
     `allow` allows. Every other policy denies here: `ask` and `rules` come to a wish first and use `answer`.
     """
-    wish = PermissionAnswer.ALLOW if policy is PermissionPolicy.ALLOW else PermissionAnswer.DENY
-    return answer(wish, options)
+    offered = _offers(options)
+    return _allowed(offered) if policy is PermissionPolicy.ALLOW else _denied(offered)
 
 
 def answer(wish: object, options: object) -> Choice:
@@ -104,14 +98,14 @@ def answer(wish: object, options: object) -> Choice:
     answer: a denial.
     """
     offered = _offers(options)
-    if isinstance(wish, PermissionOption):
-        return next((_chosen(offer) for offer in offered if _option(offer) == wish), _denied(offered))
-    if not isinstance(wish, str):
+    if not isinstance(wish, (str, PermissionOption)) or wish == PermissionAnswer.DENY:
         return _denied(offered)
     if wish == PermissionAnswer.ALLOW:
-        return _by_kind(_ALLOWING, offered) or _denied(offered)
-    if wish != PermissionAnswer.DENY:
-        return next((_chosen(offer) for offer in offered if offer.id == wish), _denied(offered))
+        return _allowed(offered)
+    for offer in offered:
+        option_id, _, decision, _ = offer
+        if wish == (option_id if isinstance(wish, str) else _option(offer)):
+            return Choice(decision, option_id)
     return _denied(offered)
 
 
@@ -135,39 +129,41 @@ def _offers(options: object) -> list[_Offer]:
     """What may be chosen, in one pass over what was sent."""
     if not isinstance(options, (list, tuple)):
         return []
-    offered = []
-    sides: dict[str, bool] = {}
+    offered: list[_Offer] = []
+    sides: dict[str, PermissionDecision] = {}
     ambiguous = set()
     for raw in options:
         if not isinstance(raw, dict):
             continue
         option_id, word = raw.get("optionId"), raw.get("kind")
         if isinstance(option_id, str) and isinstance(word, str) and word in _KINDS:
-            kind, allows = _KINDS[word]
-            offered.append(_Offer(option_id, kind, allows, raw))
-            if sides.setdefault(option_id, allows) is not allows:
+            kind, decision = _KINDS[word]
+            offered.append((option_id, kind, decision, raw))
+            if sides.setdefault(option_id, decision) is not decision:
                 ambiguous.add(option_id)
-    return [offer for offer in offered if offer.id not in ambiguous] if ambiguous else offered
+    return [offer for offer in offered if offer[0] not in ambiguous] if ambiguous else offered
 
 
 def _option(offer: _Offer) -> PermissionOption:
-    name = offer.raw.get("name")
-    return PermissionOption(offer.id, offer.kind, name if isinstance(name, str) else "")
+    option_id, kind, _, raw = offer
+    name = raw.get("name")
+    return PermissionOption(option_id, kind, name if isinstance(name, str) else "")
 
 
 def _by_kind(kinds: tuple[PermissionOptionKind, ...], offered: list[_Offer]) -> Choice | None:
     """The first option of the first kind that is offered at all."""
-    for kind in kinds:
-        for offer in offered:
-            if offer.kind is kind:
-                return _chosen(offer)
+    for wanted in kinds:
+        for option_id, kind, decision, _ in offered:
+            if kind is wanted:
+                return Choice(decision, option_id)
     return None
+
+
+def _allowed(offered: list[_Offer]) -> Choice:
+    """What allows; with nothing offered for it, a denial."""
+    return _by_kind(_ALLOWING, offered) or _denied(offered)
 
 
 def _denied(offered: list[_Offer]) -> Choice:
     """A denial; without an option for it, by `cancelled`: never by approving something else."""
     return _by_kind(_DENYING, offered) or Choice(PermissionDecision.DENIED)
-
-
-def _chosen(offer: _Offer) -> Choice:
-    return Choice(PermissionDecision.ALLOWED if offer.allows else PermissionDecision.DENIED, offer.id)

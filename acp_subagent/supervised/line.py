@@ -137,8 +137,9 @@ class Line:
         turn = self._turn()
         if not turn.begun:
             return True
-        turn.feed.flush(self.connection.received_bytes)
-        return not turn.feed.behind
+        feed = turn.feed
+        feed.flush(self.connection.received_bytes)
+        return not feed.behind
 
     async def wait(self) -> None:
         """Wait, for a bounded time, until the subscribers have caught up."""

@@ -34,19 +34,18 @@ class FrameBuffer:
         """
         if self.too_large:
             return []
-        lines: list[Line] = list(data.split(b"\n"))
-        tail = bytes(lines.pop())
+        lines: list[Line] = [*data.split(b"\n")]
+        tail = lines.pop()
         may_pass_cap = len(self._tail) + len(data) > self._max_frame_bytes
         if lines:
+            has_returns = b"\r" in data
             if self._tail:
                 lines[0] = self._take_tail(lines[0])
+                has_returns = has_returns or lines[0].endswith(b"\r")  # an earlier piece may have ended in it
             if may_pass_cap:
                 lines = self._lines_within_cap(lines)
-            if b"\r" in data:
+            if has_returns:
                 lines = [_without_return(line) for line in lines]
-            elif lines:
-                # Only the first line began in an earlier piece, which may have ended in its `\r`.
-                lines[0] = _without_return(lines[0])
             lines = list(filter(None, lines))
         if not self.too_large and tail:
             self._keep_tail(tail)
@@ -57,7 +56,7 @@ class FrameBuffer:
         line = _without_return(self._take_tail(b""))
         return [line] if line else []
 
-    def _keep_tail(self, piece: bytes) -> None:
+    def _keep_tail(self, piece: Line) -> None:
         if len(self._tail) + len(piece) > self._max_frame_bytes:
             self._give_up()
         else:

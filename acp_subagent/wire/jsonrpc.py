@@ -184,7 +184,7 @@ class Peer:
         if self.never_spoke:
             return
         counters = self.counters
-        on_notification = self._receiver.on_notification
+        on_notification, on_request = self._receiver.on_notification, self._receiver.on_request
         for line in lines:
             try:
                 message = from_json(line)
@@ -194,11 +194,16 @@ class Peer:
                 method, params = message["method"], message["params"]
             except (KeyError, TypeError):
                 method = params = None  # an answer, a call without params, or no object at all
-            # The usual frame, a notification, takes the short way; `_handle` knows all of them.
-            if type(method) is str and type(params) is dict and "id" not in message:
-                counters.frames += 1
-                on_notification(method, params)
-                continue
+            # What the other side usually sends takes the short way; `_handle` knows all of it.
+            if type(method) is str and type(params) is dict:
+                if "id" not in message:
+                    counters.frames += 1
+                    on_notification(method, params)
+                    continue
+                if _usable(message["id"]):
+                    counters.frames += 1
+                    on_request(message["id"], method, params)
+                    continue
             if type(message) is dict and self._handle(message):
                 continue
             self._note_noise(line)
