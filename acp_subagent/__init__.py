@@ -9,15 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from acp_subagent.acp.client import (
-        PermissionHandler as PermissionHandler,
-        PermissionRequest as PermissionRequest,
-    )
     from acp_subagent.acp.config import AcpConfig as AcpConfig
     from acp_subagent.acp.permissions import (
         PermissionAnswer as PermissionAnswer,
+        PermissionHandler as PermissionHandler,
         PermissionOption as PermissionOption,
         PermissionPolicy as PermissionPolicy,
+        PermissionRequest as PermissionRequest,
     )
     from acp_subagent.acp.provider import AcpProvider as AcpProvider
     from acp_subagent.delegate.definition import ToolDefinition as ToolDefinition
@@ -136,9 +134,14 @@ if TYPE_CHECKING:
 
 #: Which module each public name comes from.
 _HOMES = {
-    "acp.client": ("PermissionHandler", "PermissionRequest"),
     "acp.config": ("AcpConfig",),
-    "acp.permissions": ("PermissionAnswer", "PermissionOption", "PermissionPolicy"),
+    "acp.permissions": (
+        "PermissionAnswer",
+        "PermissionHandler",
+        "PermissionOption",
+        "PermissionPolicy",
+        "PermissionRequest",
+    ),
     "acp.provider": ("AcpProvider",),
     "delegate.definition": ("ToolDefinition",),
     "delegate.job_tools": ("JobKillTool", "JobOutputTool"),

@@ -9,7 +9,6 @@ is advertised, so such requests are refused as the protocol says.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import trio
@@ -18,8 +17,9 @@ from acp_subagent.acp.permissions import (
     CANCELLED,
     Choice,
     PermissionAnswer,
-    PermissionOption,
+    PermissionHandler,
     PermissionPolicy,
+    PermissionRequest,
     answer,
     decide,
     outcome,
@@ -36,19 +36,6 @@ _log = logging.getLogger("acp_subagent.acp")
 
 INTERNAL_ERROR = -32603
 NOT_FOUND = -32002
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRequest:
-    """What a permission handler is asked: the tool call, and the options that the agent offers."""
-
-    call: ToolCall
-    options: tuple[PermissionOption, ...]
-
-
-#: Decides on one request: `allow` or `deny`, one of the offered options, or the id of one. Anything else, an
-#: exception, and an answer that comes too late mean deny.
-PermissionHandler = Callable[[PermissionRequest], Awaitable[object]]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from acp_subagent.acp.client import PermissionHandler
-from acp_subagent.acp.permissions import PermissionPolicy
+from acp_subagent.acp.permissions import PermissionHandler, PermissionPolicy
 from acp_subagent.errors import ConfigurationError
 from acp_subagent.supervised.config import ChildConfig, Count, Seconds
 

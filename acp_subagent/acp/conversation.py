@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, fields
 import trio
 
 from acp_subagent.acp.classify import Facts, Verdict, classify, classify_teardown
-from acp_subagent.acp.client import AcpClient, PermissionHandler
+from acp_subagent.acp.client import AcpClient
 from acp_subagent.acp.handshake import Handshake, check_prompt
-from acp_subagent.acp.permissions import PermissionPolicy
+from acp_subagent.acp.permissions import PermissionHandler, PermissionPolicy
 from acp_subagent.acp.schema import AgentCapabilities, PromptResult, read
 from acp_subagent.acp.session import Event, SessionMachine
 from acp_subagent.acp.turn_record import AcpTurnRecord
@@ -44,7 +44,7 @@ _LIFE = {
 _LASTING = {Category.CONFIGURATION, Category.AUTH_REQUIRED, Category.SESSION_LOST, Category.PROTOCOL}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AcpSettings:
     """What one conversation needs to know of its provider and request."""
 

@@ -8,13 +8,13 @@ are left to others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from acp_subagent.acp.vocabulary import PermissionOptionKind
-from acp_subagent.seam.activity import PermissionDecision, PermissionRecord
+from acp_subagent.seam.activity import PermissionDecision, PermissionRecord, ToolCall
 
 
 class PermissionPolicy(StrEnum):
@@ -43,6 +43,19 @@ class PermissionOption:
 
     def __repr__(self) -> str:
         return f"<PermissionOption {self.kind}>"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """What a permission handler is asked: the tool call, and the options that the agent offers."""
+
+    call: ToolCall
+    options: tuple[PermissionOption, ...]
+
+
+#: Decides on one request: `allow` or `deny`, one of the offered options, or the id of one. Anything else, an
+#: exception, and an answer that comes too late mean deny.
+PermissionHandler = Callable[[PermissionRequest], Awaitable[object]]
 
 
 class Choice(NamedTuple):

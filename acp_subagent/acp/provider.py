@@ -8,13 +8,12 @@ child.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import trio
 
 from acp_subagent.acp.config import AcpConfig
 from acp_subagent.acp.conversation import AcpConversation, AcpSettings
-from acp_subagent.acp.errands import DeleteSession, ListSessions
-from acp_subagent.acp.handshake import Handshake
 from acp_subagent.errors import ConfigurationError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.content import ContentBlock
@@ -29,7 +28,6 @@ from acp_subagent.seam.request import (
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.chain import Chain
 from acp_subagent.supervised.claims import SessionClaims
-from acp_subagent.supervised.conversation import Outcome
 from acp_subagent.supervised.preparation import (
     chain_settings,
     checked_launch,
@@ -41,6 +39,10 @@ from acp_subagent.supervised.preparation import (
 from acp_subagent.supervised.run import ResumableRun
 from acp_subagent.supervised.settings import ChainSettings, TurnSettings
 from acp_subagent.supervised.turn import Turn
+
+if TYPE_CHECKING:
+    from acp_subagent.acp.handshake import Handshake
+    from acp_subagent.supervised.conversation import Outcome
 
 _CAPABILITIES = SubagentCapabilities(
     sessions=True,
@@ -110,6 +112,8 @@ class AcpProvider:
 
     async def list_sessions(self, parent: Parent, context: StartContext) -> tuple[SessionInfo, ...]:
         """The sessions that the agent has kept; see `seam.run.SupportsStoredSessions`."""
+        from acp_subagent.acp.errands import ListSessions  # noqa: PLC0415  few programs need it
+
         cwd = working_directory(self.config, parent)
         errand = ListSessions(provider=self.name, cwd=cwd or "")
         await self._do_errand(errand, cwd, None, context)
@@ -117,6 +121,8 @@ class AcpProvider:
 
     async def delete_session(self, ref: SessionRef, context: StartContext) -> None:
         """Let the agent forget a session; see `seam.run.SupportsStoredSessions`."""
+        from acp_subagent.acp.errands import DeleteSession  # noqa: PLC0415  few programs need it
+
         cwd = working_directory(self.config, Parent(cwd=ref.cwd))
         await self._do_errand(DeleteSession(ref), cwd, ref, context)
 

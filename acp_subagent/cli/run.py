@@ -21,9 +21,8 @@ from types import FrameType
 
 import trio
 
-from acp_subagent.acp.client import PermissionRequest
 from acp_subagent.acp.config import AcpConfig
-from acp_subagent.acp.permissions import PermissionAnswer, PermissionPolicy
+from acp_subagent.acp.permissions import PermissionAnswer, PermissionPolicy, PermissionRequest
 from acp_subagent.acp.provider import AcpProvider
 from acp_subagent.cli import json_result, render
 from acp_subagent.cli.exit_codes import ExitCode, exit_code

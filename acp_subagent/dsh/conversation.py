@@ -36,7 +36,7 @@ from acp_subagent.wire.jsonrpc import METHOD_NOT_FOUND, Answer, RequestId, Resul
 _LASTING = {Category.CONFIGURATION, Category.PROTOCOL}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class DshSettings:
     """What one conversation needs to know of its provider."""
 

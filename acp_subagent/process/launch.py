@@ -54,7 +54,7 @@ class WorkingDirectoryFault(StrEnum):
     NOT_ENTERABLE = "cwd-not-enterable"  #: this user may not enter it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class LaunchSpec:
     """One launch, completely resolved. Its `repr` shows no path, argument or environment."""
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import trio
 
@@ -51,8 +51,7 @@ class Leader(Protocol):
         """Collect the exit; None when it has not exited, or somebody else collected it before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Graces:
+class Graces(NamedTuple):
     """How long each rung waits for the tree, in seconds."""
 
     eof_seconds: float

@@ -9,15 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 import trio
 
-from acp_subagent.seam.activity import TeardownReport
-from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.feed import Subscription
-from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentCapabilities, SubagentRequest
-from acp_subagent.seam.result import Failure, SubagentResult
+if TYPE_CHECKING:
+    from acp_subagent.seam.activity import TeardownReport
+    from acp_subagent.seam.content import ContentBlock
+    from acp_subagent.seam.feed import Subscription
+    from acp_subagent.seam.request import (
+        Parent,
+        SessionInfo,
+        SessionRef,
+        SubagentCapabilities,
+        SubagentRequest,
+    )
+    from acp_subagent.seam.result import Failure, SubagentResult
 
 T = TypeVar("T", bound="SharedResource")
 

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -25,9 +25,7 @@ from acp_subagent.errors import (
     UnsupportedCapabilityError,
 )
 from acp_subagent.seam.capabilities import check_capabilities
-from acp_subagent.seam.lifecycle import LifecycleEvent, Observer, RunEnded, RunStarted, log_settled
 from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentRequest, check_seconds
-from acp_subagent.seam.result import Failure, SubagentResult
 from acp_subagent.seam.run import (
     SharedResources,
     StartContext,
@@ -35,6 +33,10 @@ from acp_subagent.seam.run import (
     SubagentRun,
     SupportsStoredSessions,
 )
+
+if TYPE_CHECKING:
+    from acp_subagent.seam.lifecycle import LifecycleEvent, Observer
+    from acp_subagent.seam.result import Failure, SubagentResult
 
 _log = logging.getLogger("acp_subagent.seam")
 
@@ -138,6 +140,9 @@ class SubagentService:
             self._nursery.cancel_scope.cancel()
 
     def _announce(self, provider: SubagentProvider, run: SubagentRun) -> None:
+        # Start-up time: imported when there is a run, and by then its agent has answered.
+        from acp_subagent.seam.lifecycle import RunEnded, RunStarted, log_settled  # noqa: PLC0415
+
         local = bool(getattr(provider, "local", False))
         run_id = f"{self._id}-{next(self._run_numbers)}"
         _log.info("run %s started", run.id)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -19,7 +20,6 @@ from acp_subagent.errors import ServiceClosedError, SubagentAbortedError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.events import StageChanged
-from acp_subagent.seam.result import Failure
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome
 from acp_subagent.supervised.ending import End, Intent
@@ -31,7 +31,10 @@ from acp_subagent.supervised.reporting import bare_result, barest_result, descri
 from acp_subagent.supervised.settings import ChainSettings
 from acp_subagent.supervised.tasks import Tasks, contained, outlast, plain, shielded
 from acp_subagent.supervised.turn import Turn
-from acp_subagent.supervised.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from acp_subagent.seam.result import Failure
+    from acp_subagent.supervised.verdicts import Verdict
 
 _log = logging.getLogger("acp_subagent.supervised")
 

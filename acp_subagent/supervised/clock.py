@@ -7,14 +7,13 @@ permission waits for the host, or the reader waits for a subscriber).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from acp_subagent.supervised.ending import DeadlineName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnLimits:
+class TurnLimits(NamedTuple):
     """Limits of one turn in seconds; None for no limit."""
 
     turn_seconds: float | None

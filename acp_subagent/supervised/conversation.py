@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from acp_subagent.seam.activity import ExitStatus, TeardownReport
-from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import Snapshot
-from acp_subagent.seam.feed import EventFeed
-from acp_subagent.seam.request import SessionRef
-from acp_subagent.seam.result import RpcFault, SubagentResult
-from acp_subagent.supervised.ending import DeadlineName, End, Intent
-from acp_subagent.supervised.verdicts import Verdict
-from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import Receiver
+
+if TYPE_CHECKING:
+    from acp_subagent.seam.activity import ExitStatus, TeardownReport
+    from acp_subagent.seam.content import ContentBlock
+    from acp_subagent.seam.events import Snapshot
+    from acp_subagent.seam.feed import EventFeed
+    from acp_subagent.seam.request import SessionRef
+    from acp_subagent.seam.result import RpcFault, SubagentResult
+    from acp_subagent.supervised.ending import DeadlineName, End, Intent
+    from acp_subagent.supervised.verdicts import Verdict
+    from acp_subagent.wire.connection import Connection
 
 
 class LifeEvent(StrEnum):
@@ -88,8 +90,7 @@ class TurnPort(Protocol):
         """That wait is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(NamedTuple):
     """What a conversation can do while its child lives."""
 
     connection: Connection

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from acp_subagent.errors import SubagentStartError, SubagentTeardownError
 from acp_subagent.process.child import Child
@@ -19,8 +20,10 @@ from acp_subagent.seam.result import Counters, Failure, SubagentResult, Subagent
 from acp_subagent.supervised.conversation import Conversation, Outcome
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.line import Line
-from acp_subagent.supervised.verdicts import Verdict
-from acp_subagent.wire.jsonrpc import Counters as WireCounters
+
+if TYPE_CHECKING:
+    from acp_subagent.supervised.verdicts import Verdict
+    from acp_subagent.wire.jsonrpc import Counters as WireCounters
 
 _log = logging.getLogger("acp_subagent.supervised")
 

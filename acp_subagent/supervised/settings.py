@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from acp_subagent.supervised.clock import TurnLimits
 from acp_subagent.wire.connection import WireLimits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSettings:
+class TurnSettings(NamedTuple):
     """The limits that hold for a turn, in seconds and events."""
 
     limits: TurnLimits
@@ -19,7 +19,7 @@ class TurnSettings:
     subscriber_stall_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ChainSettings:
     """The limits of one child that hold for all its runs."""
 

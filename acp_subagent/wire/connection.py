@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import trio
 
@@ -55,8 +54,7 @@ Tap: TypeAlias = Callable[[str, bytes], None]
 """Sees every line of both directions, newline removed: ("received" | "sent", line). Must not block."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireLimits:
+class WireLimits(NamedTuple):
     """The bounds of one connection."""
 
     max_frame_bytes: int = 64 * MEBIBYTE

@@ -44,7 +44,7 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """The other side answered with a result; null is one too."""
 
@@ -52,7 +52,7 @@ class Result:
     """What it answered, as parsed. Foreign data: kept out of the repr."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RpcError:
     """The other side answered with a JSON-RPC error. Its repr shows only the code."""
 
@@ -66,12 +66,12 @@ class RpcError:
     """Foreign data, None when there was none; for the host only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Malformed:
     """An answer to our id came that is neither a result nor an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NoAnswer:
     """The conversation ended before an answer came."""
 
@@ -110,7 +110,7 @@ class Counters:
     """Answers to an id that is unknown, or whose request had ended before."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outgoing:
     """A request of ours, ready to be sent."""
 
