@@ -29,6 +29,7 @@ from acp_subagent.acp.updates import SessionUpdates
 from acp_subagent.seam.activity import PermissionRecord, ToolCall
 from acp_subagent.seam.events import PermissionDecided, PermissionRequested
 from acp_subagent.supervised.conversation import Link, TurnPort
+from acp_subagent.supervised.tool_calls import TrackedCall
 from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestId
 
@@ -136,7 +137,7 @@ class AcpClient:
         elif len(self._open) >= self._max_open_requests:
             self._connection.respond_error(id, INTERNAL_ERROR, "too many open requests")
         else:
-            self._ask(_OpenPermission(id=id, call=call, options=options, port=port), handler)
+            self._ask(_OpenPermission(id=id, call=call.call, options=options, port=port), handler)
 
     def _ask(self, request: _OpenPermission, handler: PermissionHandler) -> None:
         """Let the host decide, in a task of its own; the turn's silence is not the agent's meanwhile."""
@@ -175,7 +176,9 @@ class AcpClient:
         request.port.unpause()
         request.port.feed.flush()  # the reader may have nothing to read for long
 
-    def _respond(self, id: RequestId, call: ToolCall, choice: Choice, port: TurnPort | None) -> None:
+    def _respond(
+        self, id: RequestId, call: ToolCall | TrackedCall, choice: Choice, port: TurnPort | None
+    ) -> None:
         """Send the answer, and note it in the turn that it belongs to."""
         self._connection.respond(id, outcome(choice))
         permission = PermissionRecord(

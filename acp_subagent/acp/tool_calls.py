@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from acp_subagent.seam.activity import Cost, PlanEntry, ToolCall, ToolKind, ToolStatus, Usage
+from acp_subagent.seam.activity import Cost, PlanEntry, ToolKind, ToolStatus, Usage
 from acp_subagent.supervised.reading import MAX_UINT64, count
-from acp_subagent.supervised.tool_calls import Mention, ToolCalls
+from acp_subagent.supervised.tool_calls import Mention, ToolCalls, TrackedCall
 
 #: entries kept of one plan
 MAX_PLAN_ENTRIES = 1000
@@ -28,7 +28,7 @@ _PLAN_STATUSES = frozenset({"pending", "in_progress", "completed"})
 _Word = TypeVar("_Word", ToolKind, ToolStatus)
 
 
-def note_call(calls: ToolCalls, raw: object) -> ToolCall:
+def note_call(calls: ToolCalls, raw: object) -> TrackedCall:
     """Merge one mention of a call into `calls` and return the call as it then is.
 
     `raw` is a `tool_call` or `tool_call_update`, or the `toolCall` of a permission request; each may be

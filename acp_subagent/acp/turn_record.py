@@ -15,14 +15,13 @@ from acp_subagent.seam.activity import (
     PermissionDecision,
     PermissionRecord,
     PlanEntry,
-    ToolCall,
     ToolStatus,
     Usage,
 )
 from acp_subagent.seam.events import SessionChange, Snapshot
 from acp_subagent.seam.result import Counters, SubagentResult
 from acp_subagent.supervised.output import TurnOutput
-from acp_subagent.supervised.tool_calls import ToolCalls
+from acp_subagent.supervised.tool_calls import ToolCalls, TrackedCall
 
 #: permission records kept of one turn; the oldest goes
 MAX_PERMISSIONS = 10_000
@@ -60,10 +59,10 @@ class AcpTurnRecord:
         """The latest permission that somebody decided."""
         return latest_decision(self.permissions)
 
-    def note_tool_call(self, raw: object) -> ToolCall:
+    def note_tool_call(self, raw: object) -> TrackedCall:
         """Merge one mention of a tool call; a denied one that is completed all the same is a violation."""
         call = note_call(self.tool_calls, raw)
-        if call.status is ToolStatus.COMPLETED and call.id in self._denied:
+        if call.id in self._denied and call.status is ToolStatus.COMPLETED:
             self._denied.discard(call.id)
             self.permission_violations += 1
         return call

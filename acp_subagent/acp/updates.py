@@ -33,7 +33,7 @@ from acp_subagent.seam.events import (
 )
 from acp_subagent.seam.result import Counters
 from acp_subagent.supervised.conversation import TurnPort
-from acp_subagent.supervised.tool_calls import ToolCalls
+from acp_subagent.supervised.tool_calls import ToolCalls, TrackedCall
 
 #: ids of messages and tool calls of earlier turns that are remembered; the oldest go
 MAX_EARLIER_IDS = 10_000
@@ -257,27 +257,28 @@ class SessionUpdates:
         if self.record is not None and self._port is not None:
             self._note_call(update, self.record, self._port)
 
-    def on_permission_call(self, raw: object) -> ToolCall:
+    def on_permission_call(self, raw: object) -> TrackedCall:
         """The tool call that a permission is asked for; it may be the first mention of it."""
-        if self.record is None or self._port is None:
+        record, port = self.record, self._port
+        if record is None or port is None:
             return note_call(ToolCalls(), raw)
         call_id = raw.get("toolCallId") if isinstance(raw, dict) else None
         if isinstance(call_id, str):
             self._earlier_calls.pop(call_id, None)  # the agent waits for it now
-        before = self.record.tool_calls.get(call_id)
-        return self._note_call(raw, self.record, self._port, unless=before)
+        before = record.tool_calls.get(call_id) if port.feed.wanted else None
+        return self._note_call(raw, record, port, unless=before)
 
     def _note_call(
         self, raw: object, record: AcpTurnRecord, port: TurnPort, *, unless: ToolCall | None = None
-    ) -> ToolCall:
+    ) -> TrackedCall:
         """Merge one mention of a tool call; it is told unless it changed nothing of `unless`."""
         was_in_progress = record.tool_calls.in_progress
-        call = record.note_tool_call(raw)
-        if unless is None or call != unless:
-            self._emit(ToolCallChanged(call))
+        tracked = record.note_tool_call(raw)
+        if port.feed.wanted and tracked.call != unless:
+            port.feed.put(ToolCallChanged(tracked.call))
         if record.tool_calls.in_progress is not was_in_progress:
             port.poke()
-        return call
+        return tracked
 
     def _on_plan(self, update: Raw) -> None:
         if self.record is not None:

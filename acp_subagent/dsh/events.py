@@ -141,11 +141,11 @@ class SessionEvents:
     def _on_tool_call(self, data: Raw, record: DshTurnRecord) -> None:
         begun = call_begun(data)
         if begun is not None:
-            self._emit(ToolCallChanged(record.tool_calls.note(*begun)))
+            self._emit(ToolCallChanged(record.tool_calls.note(*begun).call))
 
     def _on_tool_result(self, data: Raw, record: DshTurnRecord) -> None:
         for call_id, mention in calls_ended(data):
-            self._emit(ToolCallChanged(record.tool_calls.note(call_id, mention)))
+            self._emit(ToolCallChanged(record.tool_calls.note(call_id, mention).call))
 
     # -- small things
 

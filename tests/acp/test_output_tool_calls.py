@@ -31,13 +31,26 @@ def asked(call_id: object = "k", **fields: object) -> dict[str, object]:
     return {"toolCallId": call_id, **fields}
 
 
+def noted(calls: ToolCalls, raw: object) -> ToolCall:
+    return note_call(calls, raw).call
+
+
+def test_a_record_is_made_once_for_all_who_look_and_stays_as_it_was_when_the_call_goes_on() -> None:
+    calls = ToolCalls()
+    tracked = note_call(calls, announced(status="pending"))
+    before = tracked.call
+    assert calls.get("k") is before
+    note_call(calls, patched(status="completed"))
+    assert (before.status, tracked.call.status) == (ToolStatus.PENDING, ToolStatus.COMPLETED)
+
+
 def test_an_announcement_makes_a_call_with_the_defaults_of_the_protocol() -> None:
-    call = note_call(ToolCalls(), announced(title="List files"))
+    call = noted(ToolCalls(), announced(title="List files"))
     assert call == ToolCall("k", "List files", ToolKind.OTHER, ToolStatus.PENDING)
 
 
 def test_everything_that_was_said_is_in_the_call() -> None:
-    call = note_call(
+    call = noted(
         ToolCalls(),
         announced(
             title="Edit",
@@ -70,62 +83,62 @@ FULL: dict[str, object] = {
 @pytest.mark.parametrize("nothing", [{}, dict.fromkeys(FULL)], ids=["absent", "null"])
 def test_absent_and_null_mean_unchanged(mention: Any, nothing: dict[str, object]) -> None:
     calls = ToolCalls()
-    before = note_call(calls, announced(**FULL))
-    assert note_call(calls, mention(**nothing)) == before
+    before = noted(calls, announced(**FULL))
+    assert noted(calls, mention(**nothing)) == before
     assert calls.get("k") == before
 
 
 def test_a_list_replaces_the_whole_list_also_by_an_empty_one() -> None:
     calls = ToolCalls()
-    note_call(calls, announced(**FULL))
-    call = note_call(calls, patched(locations=[{"path": "/c"}, {"path": "/d"}], content=[]))
+    noted(calls, announced(**FULL))
+    call = noted(calls, patched(locations=[{"path": "/c"}, {"path": "/d"}], content=[]))
     assert (call.locations, call.content) == (("/c", "/d"), ())
 
 
 @pytest.mark.parametrize("mention", [patched, asked])
 def test_an_update_or_a_permission_may_be_the_first_mention(mention: Any) -> None:
     calls = ToolCalls()
-    assert note_call(calls, mention()) == ToolCall("k", "", ToolKind.UNKNOWN, ToolStatus.PENDING)
-    assert note_call(calls, mention(kind="execute")).kind is ToolKind.EXECUTE
+    assert noted(calls, mention()) == ToolCall("k", "", ToolKind.UNKNOWN, ToolStatus.PENDING)
+    assert noted(calls, mention(kind="execute")).kind is ToolKind.EXECUTE
     assert calls.all() == (calls.get("k"),)
 
 
 def test_an_announcement_after_the_first_mention_fills_in_the_default_kind() -> None:
     calls = ToolCalls()
-    note_call(calls, asked())
-    assert note_call(calls, announced(title="t")).kind is ToolKind.OTHER
+    noted(calls, asked())
+    assert noted(calls, announced(title="t")).kind is ToolKind.OTHER
 
 
 def test_an_announcement_without_kind_does_not_undo_a_kind() -> None:
     calls = ToolCalls()
-    note_call(calls, asked(kind="execute"))
-    assert note_call(calls, announced(title="t")).kind is ToolKind.EXECUTE
-    note_call(calls, asked("other", kind="dance"))
-    assert note_call(calls, announced("other")).kind is ToolKind.UNKNOWN
+    noted(calls, asked(kind="execute"))
+    assert noted(calls, announced(title="t")).kind is ToolKind.EXECUTE
+    noted(calls, asked("other", kind="dance"))
+    assert noted(calls, announced("other")).kind is ToolKind.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ToolKind if kind is not ToolKind.UNKNOWN])
 def test_each_of_the_ten_kinds_is_known(kind: ToolKind) -> None:
-    assert note_call(ToolCalls(), announced(kind=str(kind))).kind is kind
+    assert noted(ToolCalls(), announced(kind=str(kind))).kind is kind
 
 
 @pytest.mark.parametrize("kind", ["", "unknown", "EDIT", "edit ", "dance", 7, True, [], ["edit"], {}])
 def test_any_other_kind_is_unknown(kind: object) -> None:
-    assert note_call(ToolCalls(), announced(kind=kind)).kind is ToolKind.UNKNOWN
+    assert noted(ToolCalls(), announced(kind=kind)).kind is ToolKind.UNKNOWN
 
 
 @pytest.mark.parametrize("status", ["", "cancelled", "DONE", "running", 7, True, [], ["completed"], {}])
 def test_an_unknown_status_changes_nothing(status: object) -> None:
     calls = ToolCalls()
-    assert note_call(calls, announced(status=status)).status is ToolStatus.PENDING
-    note_call(calls, patched(status="in_progress"))
-    assert note_call(calls, patched(status=status)).status is ToolStatus.IN_PROGRESS
+    assert noted(calls, announced(status=status)).status is ToolStatus.PENDING
+    noted(calls, patched(status="in_progress"))
+    assert noted(calls, patched(status=status)).status is ToolStatus.IN_PROGRESS
 
 
 @pytest.mark.parametrize("call_id", [None, 7, "", True, [], {}, "i" * (MAX_ID_CHARACTERS + 1)])
 def test_a_mention_without_a_usable_id_is_read_and_not_kept(call_id: object) -> None:
     calls = ToolCalls()
-    call = note_call(calls, asked(call_id, kind="edit", status="in_progress"))
+    call = noted(calls, asked(call_id, kind="edit", status="in_progress"))
     assert (call.id, call.kind) == ("", ToolKind.EDIT)
     assert calls.all() == ()
     assert not calls.in_progress
@@ -133,7 +146,7 @@ def test_a_mention_without_a_usable_id_is_read_and_not_kept(call_id: object) -> 
 
 
 def test_junk_in_lists_is_left_out() -> None:
-    call = note_call(
+    call = noted(
         ToolCalls(),
         announced(
             locations=[None, 7, "/x", {}, {"path": None}, {"path": "/a"}, {"path": ["/b"]}],
@@ -146,8 +159,8 @@ def test_junk_in_lists_is_left_out() -> None:
 @pytest.mark.parametrize("junk", ["x", 7, True, {}, {"path": "/a"}])
 def test_what_should_be_a_list_and_is_none_changes_nothing(junk: object) -> None:
     calls = ToolCalls()
-    before = note_call(calls, announced(**FULL))
-    assert note_call(calls, patched(locations=junk, content=junk)) == before
+    before = noted(calls, announced(**FULL))
+    assert noted(calls, patched(locations=junk, content=junk)) == before
 
 
 @given(
@@ -158,9 +171,9 @@ def test_what_should_be_a_list_and_is_none_changes_nothing(junk: object) -> None
 )
 def test_nothing_that_an_agent_sends_raises(raw: object) -> None:
     calls = ToolCalls()
-    note_call(calls, raw)
-    note_call(calls, announced(**FULL))
-    note_call(calls, raw)
+    noted(calls, raw)
+    noted(calls, announced(**FULL))
+    noted(calls, raw)
     plan_from(raw)
     usage_from(raw)
     assert calls.in_progress == any(call.status is ToolStatus.IN_PROGRESS for call in calls.all())
@@ -169,22 +182,22 @@ def test_nothing_that_an_agent_sends_raises(raw: object) -> None:
 def test_a_call_is_in_progress_until_it_says_otherwise() -> None:
     calls = ToolCalls()
     assert not calls.in_progress
-    note_call(calls, announced("a", status="in_progress"))
-    note_call(calls, announced("b", status="in_progress"))
-    note_call(calls, patched("a", status="in_progress"))
-    note_call(calls, patched("a", status="completed"))
+    noted(calls, announced("a", status="in_progress"))
+    noted(calls, announced("b", status="in_progress"))
+    noted(calls, patched("a", status="in_progress"))
+    noted(calls, patched("a", status="completed"))
     assert calls.in_progress
-    note_call(calls, patched("b", status="failed"))
+    noted(calls, patched("b", status="failed"))
     assert not calls.in_progress
-    note_call(calls, patched("b", status="in_progress"))
-    note_call(calls, announced("b", status="pending"))
+    noted(calls, patched("b", status="in_progress"))
+    noted(calls, announced("b", status="pending"))
     assert not calls.in_progress
 
 
 def test_what_is_unfinished_at_the_end_of_the_turn_is_cancelled_here() -> None:
     calls = ToolCalls()
     for status in ("pending", "in_progress", "completed", "failed"):
-        note_call(calls, announced(status, status=status))
+        noted(calls, announced(status, status=status))
     changed = calls.finish()
     assert [call.id for call in changed] == ["pending", "in_progress"]
     assert [str(call.status) for call in calls.all()] == ["cancelled", "cancelled", "completed", "failed"]
@@ -194,9 +207,9 @@ def test_what_is_unfinished_at_the_end_of_the_turn_is_cancelled_here() -> None:
 
 def test_the_end_of_a_call_may_still_come_after_the_turn() -> None:
     calls = ToolCalls()
-    note_call(calls, announced(status="in_progress"))
+    noted(calls, announced(status="in_progress"))
     calls.finish()
-    assert note_call(calls, patched(status="completed")).status is ToolStatus.COMPLETED
+    assert noted(calls, patched(status="completed")).status is ToolStatus.COMPLETED
     assert not calls.in_progress
 
 
@@ -204,9 +217,9 @@ def test_the_payload_that_was_longest_not_updated_goes_when_there_is_too_much() 
     calls = ToolCalls()
     third = "x" * (MAX_PAYLOAD_BYTES // 3)
     for call_id in ("a", "b"):
-        note_call(calls, announced(call_id, kind="edit", status="completed", rawInput=third))
-    note_call(calls, patched("a", rawOutput="recent"))
-    latest = note_call(calls, announced("c", kind="edit", rawInput=third))
+        noted(calls, announced(call_id, kind="edit", status="completed", rawInput=third))
+    noted(calls, patched("a", rawOutput="recent"))
+    latest = noted(calls, announced("c", kind="edit", rawInput=third))
     kept = {call.id: call for call in calls.all()}
     assert kept["a"].raw_input is not None
     assert kept["b"] == ToolCall("b", "", ToolKind.EDIT, ToolStatus.COMPLETED)
@@ -215,7 +228,7 @@ def test_the_payload_that_was_longest_not_updated_goes_when_there_is_too_much() 
 
 def test_a_payload_larger_than_the_bound_is_told_and_not_kept() -> None:
     calls = ToolCalls()
-    call = note_call(calls, announced(locations=[{"path": "/a"}], rawInput="x" * (MAX_PAYLOAD_BYTES + 1)))
+    call = noted(calls, announced(locations=[{"path": "/a"}], rawInput="x" * (MAX_PAYLOAD_BYTES + 1)))
     assert call.raw_input is not None
     kept = calls.get("k")
     assert kept is not None
@@ -227,22 +240,22 @@ def test_calls_go_when_even_their_locations_are_too_much() -> None:
     calls = ToolCalls()
     half = [{"path": "/" + "x" * (MAX_PAYLOAD_BYTES // 2)}]
     for call_id in ("a", "b", "c"):
-        note_call(calls, announced(call_id, status="in_progress", locations=half))
+        noted(calls, announced(call_id, status="in_progress", locations=half))
     assert [call.id for call in calls.all()] == ["c"]
     assert calls.in_progress
-    note_call(calls, patched("c", status="completed"))
+    noted(calls, patched("c", status="completed"))
     assert not calls.in_progress
 
 
 def test_the_number_of_calls_is_bounded() -> None:
     calls = ToolCalls()
     for number in range(MAX_CALLS + 5):
-        note_call(calls, announced(f"k{number}", status="in_progress", rawInput="x"))
+        noted(calls, announced(f"k{number}", status="in_progress", rawInput="x"))
     assert len(calls) == MAX_CALLS
     assert calls.get("k4") is None
     assert calls.get("k5") is not None
     for call in calls.all():
-        note_call(calls, patched(call.id, status="completed"))
+        noted(calls, patched(call.id, status="completed"))
     assert not calls.in_progress
 
 
@@ -251,7 +264,7 @@ def test_a_call_that_has_gone_takes_its_payload_along(monkeypatch: pytest.Monkey
     half = "x" * (MAX_PAYLOAD_BYTES // 2)
     calls = ToolCalls()
     for call_id in ("a", "b", "c", "d"):
-        note_call(calls, announced(call_id, status="completed", rawInput=half))
+        noted(calls, announced(call_id, status="completed", rawInput=half))
     assert [(call.id, call.raw_input is None) for call in calls.all()] == [("c", True), ("d", False)]
 
 
@@ -264,21 +277,21 @@ def test_a_patch_is_weighed_by_what_it_brings(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(tool_calls, "json_bytes", weigh)
     calls = ToolCalls()
-    note_call(calls, announced(**FULL))
+    noted(calls, announced(**FULL))
     weighed.clear()
-    note_call(calls, patched(status="completed"))
+    noted(calls, patched(status="completed"))
     assert weighed == []
-    note_call(calls, patched(rawOutput="new"))
+    noted(calls, patched(rawOutput="new"))
     assert weighed == ["new"]
 
 
 def test_a_long_title_is_cut() -> None:
-    assert len(note_call(ToolCalls(), announced(title="t" * 5000)).title) == MAX_TITLE_CHARACTERS
+    assert len(noted(ToolCalls(), announced(title="t" * 5000)).title) == MAX_TITLE_CHARACTERS
 
 
 def test_no_repr_shows_what_the_agent_said() -> None:
     calls = ToolCalls()
-    call = note_call(
+    call = noted(
         calls, announced("secret", title="secret", rawInput="secret", locations=[{"path": "secret"}])
     )
     assert "secret" not in repr([calls, call, plan_from({"entries": [GOOD | {"content": "secret"}]})])
