@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from acp_subagent.process import child, tree
 from acp_subagent.process.procfs import Identity, ProcessTable
@@ -36,6 +37,12 @@ def stage(tmp_path: Path, acp_schema: dict[str, Any]) -> Iterator[Stage]:
     yield made
     for log, faulty in made.logs:
         judge(log, acp_schema, faulty=faulty)
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    """Real time, of which a test lets some pass at once when its agent has come to where it should be."""
+    return MockClock(rate=1.0)
 
 
 @pytest.fixture

@@ -247,10 +247,11 @@ async def test_what_raises_whenever_it_is_called_ends_its_own_run_and_no_other(
         monkeypatch.setattr(owner, "__init__", init)
         run = await subagents.start("fake", stage.request())
         run.cancel()
-        with trio.move_on_after(2) as patience:  # nobody can wait for what never becomes known
+        never_known = name in {"settle", "close"}  # nobody can wait for that
+        with trio.move_on_after(2 if never_known else 20) as patience:
             async for _ in run.events():
                 pass
-        assert not patience.cancelled_caught or name in {"settle", "close"}
+        assert not patience.cancelled_caught or never_known
         other.cancel()
         assert (await other.result()).stop_reason == "aborted"
         await other.dispose()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from acp_subagent import (
     AcpConfig,
@@ -29,22 +30,30 @@ from tests.run.canaries import (
 )
 from tests.run.rows import START_ROWS, Row
 from tests.run.turn_rows import TURN_ROWS
+from tests.run.waiting import passing
 from tests.run.watching import AcpWatch, conduct, first_line
 
 #: what is said to the agent: secrets of the host's
 SECRETS_OF_THE_HOST = {"prompt", "parent-session", "label", "argv", "env", "cwd", "command-path"}
 
 
+async def conduct_row(watch: AcpWatch, row: Row, clock: MockClock) -> SubagentResult | SubagentError:
+    """The run of a row, with a secret wherever there can be one."""
+    provider = watch.provider(poisoned(row.scenario), **row.settings)
+    async with passing(clock, row, watch.stage.logs[0][0]):
+        return await conduct(watch, provider)
+
+
 @pytest.mark.parametrize("row", one_of_each(START_ROWS), ids=lambda row: row.name)
-async def test_a_failed_start_keeps_every_secret(row: Row, watch: AcpWatch) -> None:
-    outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
+async def test_a_failed_start_keeps_every_secret(row: Row, watch: AcpWatch, clock: MockClock) -> None:
+    outcome = await conduct_row(watch, row, clock)
     assert isinstance(outcome, SubagentStartError)
     assert first_line(outcome) == row.expected
 
 
 @pytest.mark.parametrize("row", one_of_each(TURN_ROWS), ids=lambda row: row.name)
-async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: AcpWatch) -> None:
-    outcome = await conduct(watch, watch.provider(poisoned(row.scenario), **row.settings))
+async def test_a_turn_keeps_every_secret_however_it_ends(row: Row, watch: AcpWatch, clock: MockClock) -> None:
+    outcome = await conduct_row(watch, row, clock)
     assert isinstance(outcome, SubagentResult)
     assert outcome.stop_reason == row.stop_reason
     if (row.expected or "").startswith("Subagent failure"):

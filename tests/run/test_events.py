@@ -159,16 +159,22 @@ async def test_a_late_subscription_begins_with_what_it_missed(stage: Stage) -> N
 async def test_several_subscriptions_and_one_from_another_task(stage: Stage) -> None:
     texts: dict[int, str] = {}
 
-    async def follow(number: int, run: SubagentRun) -> None:
-        chunks = [event.text async for event in run.events() if isinstance(event, TextChunk)]
+    async def follow(
+        number: int, run: SubagentRun, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        subscription = run.events()
+        task_status.started()
+        chunks = [event.text async for event in subscription if isinstance(event, TextChunk)]
         texts[number] = "".join(chunks)
 
-    turn = [{"sleep": 0.3}, {"text": {"size": 20, "count": 500}}]
+    go_on = stage.folder / "go-on"
+    turn = [{"wait_file": str(go_on)}, {"text": {"size": 20, "count": 500}}]
     async with stage.service({"turns": [turn]}) as subagents:
         async with await subagents.start("fake", stage.request()) as run:
             async with trio.open_nursery() as nursery:
                 for number in range(5):
-                    nursery.start_soon(follow, number, run)
+                    await nursery.start(follow, number, run)
+                go_on.touch()
             result = await run.result()
     assert list(texts.values()) == [result.text] * 5
 

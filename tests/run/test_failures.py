@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from acp_subagent import (
     AcpConfig,
@@ -29,13 +30,15 @@ from tests.process.test_spawn import descriptors_left
 from tests.run.rows import ASK, START_ROWS, Row, line
 from tests.run.stage import Stage
 from tests.run.turn_rows import TURN_ROWS
+from tests.run.waiting import passing
 
 
 @pytest.mark.parametrize("row", START_ROWS, ids=lambda row: row.name)
-async def test_a_failed_start_says_why(row: Row, stage: Stage) -> None:
+async def test_a_failed_start_says_why(row: Row, stage: Stage, clock: MockClock) -> None:
     async with stage.service(row.scenario, faulty=True, **row.settings) as subagents:
-        with pytest.raises(SubagentStartError) as caught:
-            await subagents.start("fake", stage.request())
+        async with passing(clock, row, stage.logs[0][0]):
+            with pytest.raises(SubagentStartError) as caught:
+                await subagents.start("fake", stage.request())
     assert str(caught.value) == row.expected
     assert caught.value.teardown is None
     assert [failure.diagnostic for failure in stage.failures] == [row.expected]
@@ -43,9 +46,10 @@ async def test_a_failed_start_says_why(row: Row, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("row", TURN_ROWS, ids=lambda row: row.name)
-async def test_a_turn_says_how_it_ended(row: Row, stage: Stage) -> None:
+async def test_a_turn_says_how_it_ended(row: Row, stage: Stage, clock: MockClock) -> None:
     async with stage.service(row.scenario, faulty=True, **row.settings) as subagents:
-        result = await subagents.run("fake", stage.request())
+        async with passing(clock, row, stage.logs[0][0]):
+            result = await subagents.run("fake", stage.request())
     assert (result.stop_reason, result.diagnostic) == (row.stop_reason, row.expected)
     expect_failure(result, stage)
 
@@ -213,11 +217,16 @@ async def test_the_policy_rules_is_refused_and_would_deny(
     assert result.diagnostic == "ACP permission (policy: rules; request: edit; decision: denied)"
 
 
-async def test_a_request_that_is_still_open_is_no_decision(stage: Stage) -> None:
+async def test_a_request_that_is_still_open_is_no_decision(stage: Stage, clock: MockClock) -> None:
     async def never(request: PermissionRequest) -> None:
+        clock.jump(10.0)
         await trio.sleep_forever()
 
-    settings: dict[str, Any] = {"permission": "ask", "permission_handler": never, "turn_timeout_seconds": 0.4}
+    settings: dict[str, Any] = {
+        "permission": "ask",
+        "permission_handler": never,
+        "turn_timeout_seconds": 10.0,
+    }
     async with stage.service({"turns": [[ASK, {"wait_cancel": True}]]}, **settings) as subagents:
         result = await subagents.run("fake", stage.request())
     assert result.diagnostic == line("stage: prompt; category: timeout; reason: turn-deadline")

@@ -32,7 +32,7 @@ async def test_the_life_of_a_run_can_be_followed_in_the_log(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="acp_subagent"):
-        async with stage.service(SAID, faulty=True) as subagents:
+        async with stage.service(SAID, faulty=True, eof_grace_seconds=20.0) as subagents:
             await subagents.run("fake", stage.request())
     text = "\n".join(f"{record.name}: {record.getMessage()}" for record in caplog.records)
     text = re.sub(r"\d+\.\d{3} s", "SECONDS s", re.sub(r"run-\w+", "RUN", re.sub(r"child \d+", "PID", text)))

@@ -28,7 +28,7 @@ from tests.run.stage import Stage
 
 
 async def test_a_run_brings_back_the_answer_and_what_the_teardown_found(stage: Stage) -> None:
-    async with stage.service("demo", permission="allow") as subagents:
+    async with stage.service("demo", permission="allow", eof_grace_seconds=20.0) as subagents:
         result = await subagents.run("fake", stage.request("hello"))
     assert result.stop_reason == "completed"
     assert "hello" in result.text
@@ -69,7 +69,7 @@ async def test_a_started_run_settles_before_its_child_is_ended(stage: Stage) -> 
 async def test_the_last_chunks_before_and_after_the_answer_are_not_lost(stage: Stage) -> None:
     one, two = ({"text": text, "message_id": "m"} for text in ("one ", "two"))
     turn = [{"text": one}, {"stop": "end_turn"}, {"text": two}]
-    async with stage.service({"turns": [turn]}) as subagents:
+    async with stage.service({"turns": [turn]}, settle_grace_seconds=1.0) as subagents:
         result = await subagents.run("fake", stage.request())
         assert result.text == "one two"
         async with await subagents.start("fake", stage.request()) as run:

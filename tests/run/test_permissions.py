@@ -60,18 +60,20 @@ async def test_a_handler_that_overruns_its_deadline_means_deny(stage: Stage) -> 
 
 @pytest.mark.parametrize("deed", ["cancel", "dispose"])
 async def test_a_handler_may_end_its_own_run(deed: str, stage: Stage) -> None:
-    runs: list[Any] = []
+    started, runs = trio.Event(), list[Any]()
 
     async def handler(request: object) -> str:
+        await started.wait()
         if deed == "cancel":
             runs[0].cancel()
         else:
             await runs[0].dispose()
         return "allow"
 
-    turn = [{"sleep": 0.1}, *asking("a"), {"sleep": 20}]
+    turn = [*asking("a"), {"sleep": 20}]
     async with stage.service({"turns": [turn]}, permission="ask", permission_handler=handler) as subagents:
         runs.append(await subagents.start("fake", stage.request()))
+        started.set()
         result = await runs[0].result()
         assert (await runs[0].dispose()).clean
     assert result.stop_reason == "aborted"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from acp_subagent import (
     Deadlines,
@@ -24,6 +26,7 @@ from acp_subagent import (
     UnsupportedCapabilityError,
 )
 from tests.run.stage import Stage
+from tests.run.waiting import frames, let_pass, methods
 
 LOADS = {"loadSession": True, "promptCapabilities": {}, "sessionCapabilities": {}}
 RESUMES = {"loadSession": True, "promptCapabilities": {}, "sessionCapabilities": {"resume": {}}}
@@ -50,15 +53,16 @@ def ref(stage: Stage, **changed: str) -> SessionRef:
 
 def sent(stage: Stage, index: int = -1) -> list[str]:
     """The methods that the agent was asked for, in order."""
-    lines = stage.logs[index][0].read_text().splitlines()
-    entries = [json.loads(line) for line in lines]
-    return [e["frame"]["method"] for e in entries if e["from"] == "client" and "method" in e["frame"]]
+    return methods(stage.logs[index][0])
 
 
 def asked(stage: Stage, method: str) -> list[dict[str, Any]]:
     """The params of each request of this method."""
-    entries = [json.loads(line) for line in stage.logs[-1][0].read_text().splitlines()]
-    return [e["frame"]["params"] for e in entries if e.get("frame", {}).get("method") == method]
+    return [
+        frame["params"]
+        for frame in frames(stage.logs[-1][0], sender="client")
+        if frame.get("method") == method
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,10 +144,11 @@ async def test_a_session_of_somebody_else_is_refused_before_the_spawn(
     assert not stage.logs[0][0].exists()
 
 
-async def test_continuing_a_session_counts_in_the_startup_deadline(stage: Stage) -> None:
+async def test_continuing_a_session_counts_in_the_startup_deadline(stage: Stage, clock: MockClock) -> None:
     scenario = {"capabilities": LOADS, "session_load": {"no_answer": True}}
-    async with stage.service(scenario) as subagents:
-        request = stage.request(session=ref(stage), deadlines=Deadlines(startup_seconds=1.0))
+    async with stage.service(scenario) as subagents, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(let_pass, clock, 10, stage.logs[0][0], heard="session/load"))
+        request = stage.request(session=ref(stage), deadlines=Deadlines(startup_seconds=10))
         with pytest.raises(SubagentStartError) as caught:
             await subagents.start("fake", request)
     assert caught.value.failure.deadline == "startup-deadline"
@@ -262,7 +267,8 @@ async def test_an_agent_that_keeps_no_list_says_so_and_is_reaped(stage: Stage) -
 )
 async def test_a_list_that_cannot_be_had_says_why(answer: Any, said: str, stage: Stage) -> None:
     scenario = {"capabilities": KEEPS, "session_list": answer}
-    async with stage.service(scenario, faulty=True, startup_timeout_seconds=2.0) as subagents:
+    patience_seconds = 2.0 if "no_answer" in answer else 30.0
+    async with stage.service(scenario, faulty=True, startup_timeout_seconds=patience_seconds) as subagents:
         with pytest.raises(SubagentStartError) as caught:
             await subagents.list_sessions("fake", Parent(cwd=str(stage.folder)))
     assert said in str(caught.value)

@@ -182,7 +182,7 @@ async def test_a_descendant_that_outlives_its_leader_is_told_with_the_leaders_ex
     stage: Stage, nobody_is_killed: None
 ) -> None:
     scenario = {"turns": [[{"child": {"kind": "plain", "seconds": 60}}, {"text": "said"}]]}
-    async with stage.service(scenario, **IMPATIENT) as subagents:
+    async with stage.service(scenario, **{**IMPATIENT, "eof_grace_seconds": 20.0}) as subagents:
         with pytest.raises(SubagentTeardownError) as caught:
             await subagents.run("fake", stage.request())
     assert str(caught.value) == SURVIVORS.replace(")", "; exit code: 0)")
@@ -203,7 +203,7 @@ async def test_a_ladder_that_failed_says_how_the_process_ended_all_the_same(
         raise RuntimeError("CANARY of the kill")
 
     replace_kill(kill_and_raise)
-    async with stage.service(STAYS, **IMPATIENT) as subagents:
+    async with stage.service(STAYS, **{**IMPATIENT, "kill_grace_seconds": 20.0}) as subagents:
         with pytest.raises(SubagentTeardownError) as caught:
             await subagents.run("fake", stage.request())
     expected = "Subagent failure (provider: ACP; stage: teardown; category: process-exit; signal: SIGKILL)"

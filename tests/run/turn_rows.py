@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.run.rows import ASK, BOTH, DEAF, PERMISSION_LINE, UNHURRIED, Row, error, line
+from tests.run.rows import (
+    ASK,
+    BOTH,
+    DEAF,
+    PASSING_SECONDS,
+    PERMISSION_LINE,
+    UNHURRIED,
+    Row,
+    error,
+    line,
+    question,
+)
 
 TURN_ROWS = [
     Row("end_turn", {"turns": [[ASK, {"stop": "end_turn"}]]}, None, "completed"),
@@ -144,15 +155,21 @@ TURN_ROWS = [
     ),
     Row(
         "the tool idle deadline",
-        {"turns": [[{"tool_call": {"title": "t", "status": "in_progress"}}, {"wait_cancel": True}]]},
+        {
+            "turns": [
+                [{"tool_call": {"title": "t", "status": "in_progress"}}, question("q"), {"wait_cancel": True}]
+            ]
+        },
         line("stage: prompt; category: timeout; reason: tool-idle-deadline"),
-        settings={"idle_timeout_seconds": 0.1, "tool_idle_timeout_seconds": 0.5},
+        settings={"idle_timeout_seconds": 5.0, "tool_idle_timeout_seconds": PASSING_SECONDS},
+        time_passes_at="q",
     ),
     Row(
         "a deadline after a denial",
         {"turns": [[ASK, {"wait_cancel": True}]]},
         line("stage: prompt; category: timeout; reason: idle-deadline") + "\n" + PERMISSION_LINE,
-        settings={"idle_timeout_seconds": 0.4},
+        settings={"idle_timeout_seconds": PASSING_SECONDS},
+        time_passes_at="asked",
     ),
     Row(
         "a deadline comes before an answer that is malformed",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
+from trio.testing import MockClock
 
 from acp_subagent import SubagentRun, SupportsResume
+from tests.run.rows import PASSING_SECONDS, Row
 
 
 async def until_exists(path: Path) -> None:
@@ -24,9 +29,31 @@ async def resumed(run: SubagentRun, prompt: str = "more", **more: Any) -> Subage
 
 
 def frames(log: Path, *, sender: str) -> list[dict[str, Any]]:
-    """What one side said, in order."""
-    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    """What one side said, in order; also while more is being written down."""
+    whole, _, _ = log.read_text().rpartition("\n")
+    entries = [json.loads(line) for line in whole.splitlines()]
     return [entry["frame"] for entry in entries if entry["from"] == sender and "frame" in entry]
+
+
+async def let_pass(clock: MockClock, seconds: float, log: Path, *, heard: str) -> None:
+    """Let time pass once the agent has heard this of us: a request by its method, an answer by its id."""
+    await until_exists(log)
+    while not any(  # noqa: ASYNC110  nothing announces it
+        heard in (frame.get("method"), frame.get("id")) for frame in frames(log, sender="client")
+    ):
+        await trio.sleep(0.005)
+    clock.jump(seconds)
+
+
+@asynccontextmanager
+async def passing(clock: MockClock, row: Row, log: Path) -> AsyncIterator[None]:
+    """Meanwhile time passes at once, when the agent of the row has come to where it must."""
+    async with trio.open_nursery() as nursery:
+        if row.time_passes_at is not None:
+            heard = row.time_passes_at
+            nursery.start_soon(partial(let_pass, clock, PASSING_SECONDS, log, heard=heard))
+        yield
+        nursery.cancel_scope.cancel()
 
 
 def methods(log: Path) -> list[str]:
