@@ -181,15 +181,9 @@ class AcpClient:
     ) -> None:
         """Send the answer, and note it in the turn that it belongs to."""
         self._connection.respond(id, outcome(choice))
-        permission = PermissionRecord(
-            kind=call.kind,
-            policy=self._policy_word,
-            decision=choice.decision,
-            tool_call_id=call.id,
-            option_id=choice.option_id,
-        )
+        permission = (call.kind, self._policy_word, choice.decision, call.id, choice.option_id)
         record = self._updates.record
         if record is not None and self._port is port:
             record.note_permission(permission)
         if port is not None and port.feed.wanted:
-            port.feed.put(PermissionDecided(permission))
+            port.feed.put(PermissionDecided(PermissionRecord(*permission)))

@@ -8,13 +8,13 @@ are left to others.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from acp_subagent.acp.vocabulary import PermissionOptionKind
-from acp_subagent.seam.activity import PermissionDecision, PermissionRecord, ToolCall
+from acp_subagent.seam.activity import PermissionDecision, ToolCall
 
 
 class PermissionPolicy(StrEnum):
@@ -129,15 +129,6 @@ def outcome(choice: Choice) -> dict[str, dict[str, str]]:
     return {"outcome": {"outcome": "selected", "optionId": choice.option_id}}
 
 
-def latest_decision(records: Iterable[PermissionRecord]) -> PermissionRecord | None:
-    """The last of `records` that somebody decided; one answered as the turn was ending does not count."""
-    latest = None
-    for record in records:
-        if record.decision is not PermissionDecision.CANCELLED:
-            latest = record
-    return latest
-
-
 def _offers(options: object) -> list[_Offer]:
     """What may be chosen, in one pass over what was sent."""
     if not isinstance(options, (list, tuple)):
@@ -146,11 +137,12 @@ def _offers(options: object) -> list[_Offer]:
     sides: dict[str, PermissionDecision] = {}
     ambiguous = set()
     for raw in options:
-        if not isinstance(raw, dict):
-            continue
-        option_id, word = raw.get("optionId"), raw.get("kind")
-        if isinstance(option_id, str) and isinstance(word, str) and word in _KINDS:
-            kind, decision = _KINDS[word]
+        try:
+            option_id = raw["optionId"]
+            kind, decision = _KINDS[raw["kind"]]
+        except (KeyError, TypeError):
+            continue  # something is missing, of a kind that we do not know, or no object
+        if isinstance(option_id, str):
             offered.append((option_id, kind, decision, raw))
             if sides.setdefault(option_id, decision) is not decision:
                 ambiguous.add(option_id)

@@ -39,15 +39,15 @@ def note_call(calls: ToolCalls, raw: object) -> TrackedCall:
     call_id, title, kind = patch.get("toolCallId"), patch.get("title"), patch.get("kind")
     announced = patch.get("sessionUpdate") == "tool_call"
     mention = Mention(
-        title=title if isinstance(title, str) else None,
-        kind=None if kind is None else _word(_KINDS, kind) or ToolKind.UNKNOWN,
-        status=_word(_STATUSES, patch.get("status")),
-        locations=_locations(patch.get("locations")),
-        content=_content(patch.get("content")),
-        raw_input=patch.get("rawInput"),
-        raw_output=patch.get("rawOutput"),
+        title if isinstance(title, str) else None,
+        None if kind is None else _word(_KINDS, kind) or ToolKind.UNKNOWN,
+        _word(_STATUSES, patch.get("status")),
+        _locations(patch["locations"]) if "locations" in patch else None,
+        _content(patch["content"]) if "content" in patch else None,
+        patch.get("rawInput"),
+        patch.get("rawOutput"),
         # The protocol's default, for announcements only.
-        default_kind=ToolKind.OTHER if announced else None,
+        ToolKind.OTHER if announced else None,
     )
     return calls.note(call_id if isinstance(call_id, str) else "", mention)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
-from acp_subagent.acp.permissions import latest_decision
 from acp_subagent.acp.tool_calls import note_call
 from acp_subagent.seam.activity import (
     PermissionDecision,
     PermissionRecord,
     PlanEntry,
+    ToolKind,
     ToolStatus,
     Usage,
 )
@@ -25,6 +26,9 @@ from acp_subagent.supervised.tool_calls import ToolCalls, TrackedCall
 
 #: permission records kept of one turn; the oldest goes
 MAX_PERMISSIONS = 10_000
+
+#: the fields of a `PermissionRecord`, which is made of them when somebody looks at it
+Permission: TypeAlias = tuple[ToolKind, str, PermissionDecision, str, str | None]
 
 
 class AcpTurnRecord:
@@ -45,7 +49,7 @@ class AcpTurnRecord:
         self.output = TurnOutput(max_output_bytes)
         self.tool_calls = ToolCalls()
         self.plan: tuple[PlanEntry, ...] = ()
-        self.permissions: list[PermissionRecord] = []  # most turns have none, and an empty deque is large
+        self._permissions: list[Permission] = []  # most turns have none, and an empty deque is large
         self.permission_violations = 0
         self.context_lost = False
 
@@ -56,8 +60,17 @@ class AcpTurnRecord:
 
     @property
     def latest_decision(self) -> PermissionRecord | None:
-        """The latest permission that somebody decided."""
-        return latest_decision(self.permissions)
+        """The latest permission that somebody decided; one answered as the turn was ending does not count."""
+        for permission in reversed(self._permissions):
+            record = PermissionRecord(*permission)
+            if record.decision is not PermissionDecision.CANCELLED:
+                return record
+        return None
+
+    @property
+    def permissions(self) -> tuple[PermissionRecord, ...]:
+        """The permission requests that were answered."""
+        return tuple(PermissionRecord(*permission) for permission in self._permissions)
 
     def note_tool_call(self, raw: object) -> TrackedCall:
         """Merge one mention of a tool call; a denied one that is completed all the same is a violation."""
@@ -67,15 +80,17 @@ class AcpTurnRecord:
             self.permission_violations += 1
         return call
 
-    def note_permission(self, record: PermissionRecord) -> None:
+    def note_permission(self, permission: Permission) -> None:
         """A permission request was answered."""
-        self.permissions.append(record)
-        if len(self.permissions) > MAX_PERMISSIONS:
-            del self.permissions[0]
-        if record.decision is PermissionDecision.DENIED and len(self._denied) < MAX_PERMISSIONS:
-            self._denied.add(record.tool_call_id)
-        elif record.decision is PermissionDecision.ALLOWED:
-            self._denied.discard(record.tool_call_id)
+        self._permissions.append(permission)
+        if len(self._permissions) > MAX_PERMISSIONS:
+            del self._permissions[0]
+        _, _, decision, call_id, _ = permission
+        if decision is PermissionDecision.DENIED:
+            if len(self._denied) < MAX_PERMISSIONS:
+                self._denied.add(call_id)
+        elif self._denied and decision is PermissionDecision.ALLOWED:
+            self._denied.discard(call_id)
 
     def snapshot(self, stage: str) -> Snapshot:
         """The turn so far, for a subscriber that comes late."""
@@ -85,7 +100,7 @@ class AcpTurnRecord:
             tool_calls=self.tool_calls.all(),
             plan=self.plan,
             usage=self._usage(),
-            permissions=tuple(self.permissions),
+            permissions=self.permissions,
             session=self._session(),
         )
 
@@ -103,7 +118,7 @@ class AcpTurnRecord:
             output=self.output.output(),
             messages=self.output.messages(),
             usage=self._usage(),
-            permissions=tuple(self.permissions),
+            permissions=self.permissions,
             tool_calls=self.tool_calls.all(),
             plan=self.plan,
             context_lost=self.context_lost,

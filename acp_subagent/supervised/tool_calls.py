@@ -22,6 +22,9 @@ MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 #: a longer title is cut
 MAX_TITLE_CHARACTERS = 1000
 
+#: kind and status of a call before anything was said of it
+_UNMENTIONED = (ToolKind.UNKNOWN, ToolStatus.PENDING)
+
 _UNFINISHED = frozenset({ToolStatus.PENDING, ToolStatus.IN_PROGRESS})
 
 
@@ -150,8 +153,7 @@ class TrackedCall:
         self._raw_input: object = None
         self._raw_output: object = None
         self.id = call_id  #: the agent's id of it
-        self.kind = ToolKind.UNKNOWN  #: what it does
-        self.status = ToolStatus.PENDING  #: how far it came
+        self.kind, self.status = _UNMENTIONED  #: what it does, and how far it came
         self.payload_bytes = 0  #: what all parts of its payload need
 
     def __repr__(self) -> str:

@@ -14,6 +14,8 @@ Line: TypeAlias = bytes | bytearray
 """A line; one that came in more than one piece is the bytearray that it was collected in: a copy of a long
 one would need as much memory again."""
 
+_RETURN = ord("\r")
+
 
 class FrameBuffer:
     """Cuts a stream of bytes into lines at byte 0x0A, and only there."""
@@ -38,7 +40,7 @@ class FrameBuffer:
         tail = lines.pop()
         may_pass_cap = len(self._tail) + len(data) > self._max_frame_bytes
         if lines:
-            has_returns = b"\r" in data
+            has_returns = _RETURN in data
             if self._tail:
                 lines[0] = self._take_tail(lines[0])
                 has_returns = has_returns or lines[0].endswith(b"\r")  # an earlier piece may have ended in it

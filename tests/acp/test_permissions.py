@@ -14,7 +14,6 @@ from acp_subagent.acp.permissions import (
     PermissionPolicy,
     answer,
     decide,
-    latest_decision,
     outcome,
     selectable,
 )
@@ -158,13 +157,6 @@ def test_a_choice_becomes_the_result_on_the_wire() -> None:
     assert outcome(Choice(ALLOWED, "o1")) == {"outcome": {"outcome": "selected", "optionId": "o1"}}
     assert outcome(CANCELLED) == {"outcome": {"outcome": "cancelled"}}
     assert CANCELLED.decision is PermissionDecision.CANCELLED
-
-
-def test_the_latest_decision_passes_over_what_nobody_decided() -> None:
-    denied, open_still = record(DENIED), record(PermissionDecision.CANCELLED)
-    assert latest_decision([record(ALLOWED), denied, open_still]) is denied
-    assert latest_decision([open_still]) is None
-    assert latest_decision([]) is None
 
 
 def test_no_repr_shows_what_the_agent_called_an_option() -> None:

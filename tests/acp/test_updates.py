@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from acp_subagent.acp.turn_record import AcpTurnRecord
 from acp_subagent.acp.updates import MAX_EARLIER_IDS, SessionUpdates
-from acp_subagent.seam.activity import Usage
+from acp_subagent.seam.activity import PermissionDecision, PermissionRecord, ToolKind, Usage
 from acp_subagent.seam.events import Event, Snapshot, StageChanged, TextChunk, ToolCallChanged
 from acp_subagent.seam.result import SubagentResult
 
@@ -97,6 +97,17 @@ def chunk(text: str, message_id: str | None = None) -> dict[str, Any]:
     more = {} if message_id is None else {"messageId": message_id}
     content = {"type": "text", "text": text}
     return {"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": content, **more}}
+
+
+def test_the_latest_decision_passes_over_what_nobody_decided() -> None:
+    record, _ = begun(SessionUpdates(max_early_updates=0))
+    record.note_permission((ToolKind.EDIT, "ask", PermissionDecision.CANCELLED, "first", None))
+    assert record.latest_decision is None
+    record.note_permission((ToolKind.EDIT, "ask", PermissionDecision.DENIED, "second", "no"))
+    record.note_permission((ToolKind.EDIT, "ask", PermissionDecision.CANCELLED, "third", None))
+    denied = PermissionRecord(ToolKind.EDIT, "ask", PermissionDecision.DENIED, "second", "no")
+    assert record.latest_decision == denied
+    assert [one.tool_call_id for one in record.permissions] == ["first", "second", "third"]
 
 
 @given(st.lists(updates | junk, max_size=8), st.lists(updates | junk, max_size=8))
