@@ -105,6 +105,10 @@ class ModelServer:
             self.unscripted.append(request)
             return HttpFailure()
 
+    def sees_hang_up(self) -> bool:
+        """Whether an agent has hung up on an ``Endless`` answer, which a thread may see only in a moment."""
+        return self.hung_up.wait(CLOSE_TIMEOUT_SECONDS)
+
     def wait_for_hang_up(self, client: socket.socket) -> None:
         """Return when the client has closed its end, or when the server is being closed."""
         ready, _, _ = select.select([client, self._closing], [], [])

@@ -214,7 +214,7 @@ class Dsh:
             async def begun() -> None:
                 await wait_for(model.streaming)
 
-            yield replace(self.scene(workspace, model), begun=begun, over=model.hung_up.is_set)
+            yield replace(self.scene(workspace, model), begun=begun, over=model.sees_hang_up)
 
     @contextlib.contextmanager
     def is_cut_off(self, workspace: Path) -> Iterator[Scene]:

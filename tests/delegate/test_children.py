@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from acp_subagent import (
     JobKillTool,
@@ -40,8 +41,10 @@ NO_WATCHDOG = {"reaper": False}  # it would be a child, too
 
 
 @pytest.mark.parametrize("fault", ACP_FAULTS)
-async def test_a_failed_call_and_a_failed_job_say_exactly_this(fault: str, stage: Stage) -> None:
-    assert await acp_texts(fault, stage) == json.loads(ACP_SNAPSHOT.read_text())[fault]
+async def test_a_failed_call_and_a_failed_job_say_exactly_this(
+    fault: str, stage: Stage, clock: MockClock
+) -> None:
+    assert await acp_texts(fault, stage, clock) == json.loads(ACP_SNAPSHOT.read_text())[fault]
 
 
 @pytest.mark.parametrize("fault", DSH_FAULTS)
@@ -82,7 +85,7 @@ STUCK: dict[str, dict[str, Any]] = {
     },
     "end of input": {
         "turns": [[{"text": "half"}]],
-        "on_eof": {"steps": [{"touch_file": "$HERE"}, {"sleep": 60}]},
+        "on_eof": {"steps": [{"touch_file": "$HERE"}, {"wait_file": "$HERE.over"}]},
     },
 }
 #: by the time the tree is being ended, the answer is there
@@ -95,6 +98,11 @@ def stuck(where: str, stage: Stage) -> tuple[dict[str, Any], Path]:
     return json.loads(json.dumps(STUCK[where]).replace("$HERE", str(here))), here
 
 
+def go_on(here: Path) -> None:
+    """Let an agent leave that takes its time at the end of its input."""
+    here.with_suffix(".over").touch()
+
+
 async def came(file: Path) -> None:
     while not await trio.Path(file).exists():  # noqa: ASYNC110  the file is written by another process
         await trio.sleep(0.005)
@@ -103,13 +111,14 @@ async def came(file: Path) -> None:
 @pytest.mark.parametrize("where", STUCK)
 async def test_a_call_cancelled_at_this_moment_leaves_nothing(where: str, stage: Stage) -> None:
     scenario, here = stuck(where, stage)
-    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=0.3) as subagents:
+    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=20) as subagents:
         before = children()
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(SubagentTool(subagents, "fake").call, ARGUMENTS, _parent(stage))
                 await came(here)
                 scope.cancel()
+                go_on(here)
         assert scope.cancelled_caught
         assert children() == before
     assert stage.failures == []
@@ -120,7 +129,7 @@ async def test_a_call_aborted_at_this_moment_leaves_nothing(where: str, stage: S
     scenario, here = stuck(where, stage)
     abort = trio.Event()
     told: list[ToolResult] = []
-    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=0.3) as subagents:
+    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=20) as subagents:
         before = children()
 
         async def call() -> None:
@@ -131,6 +140,7 @@ async def test_a_call_aborted_at_this_moment_leaves_nothing(where: str, stage: S
             nursery.start_soon(call)
             await came(here)
             abort.set()
+            go_on(here)
         assert children() == before
     assert told[0].text == _text_when_cancelled(where)
 
@@ -138,12 +148,13 @@ async def test_a_call_aborted_at_this_moment_leaves_nothing(where: str, stage: S
 @pytest.mark.parametrize("where", STUCK)
 async def test_a_job_killed_at_this_moment_leaves_nothing(where: str, stage: Stage) -> None:
     scenario, here = stuck(where, stage)
-    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=0.3) as subagents:
+    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=20) as subagents:
         before = children()
         async with open_job_table() as jobs:
             await SubagentTool(subagents, "fake", jobs=jobs).call(IN_BACKGROUND, _parent(stage))
             await came(here)
             jobs.kill("job-1")
+            go_on(here)
             job = await jobs.wait("job-1")
             assert children() == before
             told = await JobOutputTool(jobs).call(JOB)
@@ -155,7 +166,7 @@ async def test_a_job_killed_at_this_moment_leaves_nothing(where: str, stage: Sta
 @pytest.mark.parametrize("where", STUCK)
 async def test_a_table_left_at_this_moment_leaves_nothing(where: str, stage: Stage) -> None:
     scenario, here = stuck(where, stage)
-    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=0.3) as subagents:
+    async with stage.service(scenario, service=NO_WATCHDOG, eof_grace_seconds=2) as subagents:
         before = children()
         async with open_job_table() as jobs:
             await SubagentTool(subagents, "fake", jobs=jobs).call(IN_BACKGROUND, _parent(stage))

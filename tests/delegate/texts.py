@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import trio
+from trio.testing import MockClock
 
 from acp_subagent import (
     JobOutputTool,
@@ -30,6 +31,7 @@ from tests.dsh.stage import DshStage
 from tests.run.rows import START_ROWS
 from tests.run.stage import BOUND_SECONDS, Stage
 from tests.run.turn_rows import TURN_ROWS
+from tests.run.waiting import passing
 
 
 class Named(Protocol):
@@ -52,31 +54,34 @@ ACP_FAULTS = faults(START_ROWS, TURN_ROWS)
 DSH_SNAPSHOT = Path(__file__).with_name("dsh_texts.json")
 DSH_FAULTS = faults(dsh_rows.START_ROWS, dsh_rows.TURN_ROWS)
 
+NAMES = ("foreground", "background")
 ARGUMENTS = {"description": "a task", "prompt": "do it"}
 
 
-async def acp_texts(fault: str, stage: Stage) -> dict[str, Any]:
-    """The texts of an ACP agent with this fault."""
+async def acp_texts(fault: str, stage: Stage, clock: MockClock) -> dict[str, Any]:
+    """The texts of an ACP agent with this fault; `clock` is the one that the loop runs by."""
     row = ACP_FAULTS[fault]
-    return await _texts(
-        lambda name: stage.provider(row.scenario, faulty=True, name=name, **row.settings), stage.folder
-    )
+    providers = [stage.provider(row.scenario, faulty=True, name=name, **row.settings) for name in NAMES]
+    async with passing(clock, row, *(log for log, _ in stage.logs)):
+        return await _texts(providers, stage.folder)
 
 
 async def dsh_texts(fault: str, stage: DshStage) -> dict[str, Any]:
     """The texts of a DSH runtime with this fault."""
     row = DSH_FAULTS[fault]
-    return await _texts(lambda name: stage.provider(row.script, name=name, **row.settings), stage.folder)
+    return await _texts(
+        [stage.provider(row.script, name=name, **row.settings) for name in NAMES], stage.folder
+    )
 
 
-async def _texts(provider: Callable[[str], SubagentProvider], folder: Path) -> dict[str, Any]:
+async def _texts(providers: Iterable[SubagentProvider], folder: Path) -> dict[str, Any]:
     """Delegate to an agent, waiting for one and with one in the background, at once."""
     parent = Parent(cwd=str(folder))
     told: list[ToolResult] = []
     with trio.fail_after(BOUND_SECONDS):
         async with open_subagents() as subagents, open_job_table() as jobs:
-            for name in ("foreground", "background"):
-                subagents.register(provider(name))
+            for provider in providers:
+                subagents.register(provider)
             background = SubagentTool(subagents, "background", jobs=jobs)
             await background.call({**ARGUMENTS, "run_in_background": True}, parent)
             told.append(await SubagentTool(subagents, "foreground").call(ARGUMENTS, parent))
@@ -96,11 +101,11 @@ def _shortened(text: str) -> str:
     return re.sub("x{2,}", "x...", text)
 
 
-async def _write() -> None:
+async def _write(clock: MockClock) -> None:
     acp, dsh = {}, {}
     for fault in ACP_FAULTS:
         with tempfile.TemporaryDirectory() as folder:
-            acp[fault] = await acp_texts(fault, Stage(Path(folder)))
+            acp[fault] = await acp_texts(fault, Stage(Path(folder)), clock)
     for fault in DSH_FAULTS:
         with tempfile.TemporaryDirectory() as folder:
             dsh[fault] = await dsh_texts(fault, DshStage(Path(folder)))
@@ -109,4 +114,5 @@ async def _write() -> None:
 
 
 if __name__ == "__main__":
-    trio.run(_write)
+    real_time = MockClock(rate=1.0)
+    trio.run(_write, real_time, clock=real_time)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.dsh.stage import DshStage
+from tests.run.conftest import clock
+
+__all__ = ["clock"]
 
 #: The only methods that there are.
 METHODS = {"initialize", "session/prompt", "shutdown"}

@@ -202,7 +202,7 @@ TURN_ROWS = [
         "the turn deadline",
         turn({"text": "x"}, {"wait": True}),
         line("stage: session-run; category: timeout; reason: turn-deadline"),
-        settings={"turn_timeout_seconds": 1.5},
+        settings={"turn_timeout_seconds": 3.0},
     ),
     Row(
         "the turn deadline before the receipt",

@@ -72,8 +72,9 @@ class DshStage:
         return SubagentRequest(prompt=prompt, **fields)
 
     def entries(self) -> list[dict[str, Any]]:
-        """What the runtimes wrote down."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        """What the runtimes wrote down; also while one of them is writing."""
+        whole = self.log.read_text().rpartition("\n")[0] if self.log.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def received(self) -> list[dict[str, Any]]:
         """The frames that came to the runtimes, in order."""

@@ -228,7 +228,8 @@ def test_the_agent_can_be_one_argument_or_a_file() -> None:
     ],
 )
 def test_check_says_what_a_client_did_wrong(client: list[str], verdict: str) -> None:
-    done = run_check("--scenario", "turn-permission", "--timeout", "3", "--", *client)
+    seconds = "3" if "asleep" in client else "60"
+    done = run_check("--scenario", "turn-permission", "--timeout", seconds, "--", *client)
     assert done.returncode == 1
     assert verdict in done.stdout
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.fake.driver import Fake, LifeSocket, kill_pid, wait_for
 from tests.fake.test_conversation import turns
+from tests.support.marks import end_marked
 
 Start = Callable[..., Fake]
 
@@ -249,20 +250,17 @@ CHILD_KINDS = [
 
 @pytest.mark.parametrize("kind", CHILD_KINDS)
 def test_a_child_outlives_the_killed_agent(start_faulty: Start, life: LifeSocket, kind: str) -> None:
-    child = {"kind": kind, "connect": life.path, "ignore_term": True, "seconds": 1.0}
-    fake = start_faulty(turns({"child": child}))
+    child = {"kind": kind, "connect": life.path, "ignore_term": True, "seconds": 20, "every_seconds": 0.2}
+    fake = start_faulty(turns({"child": child}), environment={"CHILD_OF": life.path})
     fake.read_answer(fake.prompt(fake.open_session()))
     connection, said = life.accept()
-    word, pid = said.split()
-    assert word == kind
+    assert said.split()[0] == kind
     fake.process.kill()
     fake.exit_code()
     connection.setblocking(False)
     with pytest.raises(BlockingIOError):
         connection.recv(1)
-    if kind not in ("relay", "setsid-relay", "fork-loop"):
-        os.kill(int(pid), signal.SIGTERM)
-        kill_pid(int(pid))
+    end_marked(f"CHILD_OF={life.path}")
     connection.settimeout(20)
     assert connection.recv(1) == b""
 
@@ -301,7 +299,7 @@ def test_a_child_that_has_closed_everything_lives_on(start_faulty: Start, life: 
     pid = int(said.split()[1])
     assert connection.recv(1) == b""
     descriptor = os.pidfd_open(pid)
-    assert os.listdir(f"/proc/{pid}/fd") == []
+    wait_for(lambda: not os.listdir(f"/proc/{pid}/fd"))
     kill_pid(pid)
     assert select.select([descriptor], [], [], 20)[0]  # it lived until now
     os.close(descriptor)

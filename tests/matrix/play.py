@@ -293,6 +293,9 @@ async def _kill_host(scene: Scene) -> None:
         scene.go()
     with trio.move_on_after(ORPHAN_BOUND_SECONDS) as bound:
         await scene.life.all_dead()
+        # A launcher has no connection: nobody tells of its death.
+        while marked(scene.mark):  # noqa: ASYNC110
+            await trio.sleep(0.01)
     if bound.cancelled_caught:
         raise CellError(f"{scene.cell}: {scene.life.alive} processes outlive their killed host")
 

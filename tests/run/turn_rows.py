@@ -143,15 +143,25 @@ TURN_ROWS = [
     ),
     Row(
         "the turn deadline",
-        {"turns": [[{"text": {"text": "x", "forever": True, "delay_seconds": 0.05}}]]},
+        {
+            "turns": [
+                [
+                    {"text": {"chunks": ["x", "x"], "message_id": "m"}},
+                    question("q"),
+                    {"text": {"text": "x", "message_id": "m", "forever": True, "delay_seconds": 0.05}},
+                ]
+            ]
+        },
         line("stage: prompt; category: timeout; reason: turn-deadline"),
-        settings={"turn_timeout_seconds": 0.5},
+        settings={"turn_timeout_seconds": PASSING_SECONDS},
+        time_passes_at="q",
     ),
     Row(
         "the idle deadline",
-        {"turns": [[{"text": "x"}, {"wait_cancel": True}]]},
+        {"turns": [[{"text": "x"}, question("q"), {"wait_cancel": True}]]},
         line("stage: prompt; category: timeout; reason: idle-deadline"),
-        settings={"idle_timeout_seconds": 0.4},
+        settings={"idle_timeout_seconds": PASSING_SECONDS},
+        time_passes_at="q",
     ),
     Row(
         "the tool idle deadline",

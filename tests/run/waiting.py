@@ -35,23 +35,24 @@ def frames(log: Path, *, sender: str) -> list[dict[str, Any]]:
     return [entry["frame"] for entry in entries if entry["from"] == sender and "frame" in entry]
 
 
-async def let_pass(clock: MockClock, seconds: float, log: Path, *, heard: str) -> None:
-    """Let time pass once the agent has heard this of us: a request by its method, an answer by its id."""
-    await until_exists(log)
-    while not any(  # noqa: ASYNC110  nothing announces it
-        heard in (frame.get("method"), frame.get("id")) for frame in frames(log, sender="client")
-    ):
-        await trio.sleep(0.005)
+async def let_pass(clock: MockClock, seconds: float, *logs: Path, heard: str) -> None:
+    """Let time pass once each agent has heard this of us: a request by its method, an answer by its id."""
+    for log in logs:
+        await until_exists(log)
+        while not any(  # noqa: ASYNC110  nothing announces it
+            heard in (frame.get("method"), frame.get("id")) for frame in frames(log, sender="client")
+        ):
+            await trio.sleep(0.005)
     clock.jump(seconds)
 
 
 @asynccontextmanager
-async def passing(clock: MockClock, row: Row, log: Path) -> AsyncIterator[None]:
-    """Meanwhile time passes at once, when the agent of the row has come to where it must."""
+async def passing(clock: MockClock, row: Row, *logs: Path) -> AsyncIterator[None]:
+    """Meanwhile time passes at once, when each agent of the row has come to where it must."""
     async with trio.open_nursery() as nursery:
         if row.time_passes_at is not None:
             heard = row.time_passes_at
-            nursery.start_soon(partial(let_pass, clock, PASSING_SECONDS, log, heard=heard))
+            nursery.start_soon(partial(let_pass, clock, PASSING_SECONDS, *logs, heard=heard))
         yield
         nursery.cancel_scope.cancel()
 
