@@ -1,37 +1,43 @@
-"""The ACP conversation with one child: prompts, cancel, leave; the opening is `acp.handshake`'s.
+"""The ACP conversation with one child: our introduction, prompts, cancel, leave.
 
 Owns what is said in a session and when its machine moves. Answers are read in the reader, the moment they
-come, so that an update right behind one is never misplaced. When things happen is supervision's to decide;
-what they mean is `acp.classify`'s.
+come, so that an update right behind one is never misplaced. How a session is opened is `acp.handshake`'s.
+When things happen is supervision's to decide; what they mean is `acp.classify`'s.
+
+An agent takes its time to start: whatever only reads or judges is imported then, see `_get_ready`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import trio
 
-from acp_subagent.acp.classify import Facts, Verdict, classify, classify_teardown
-from acp_subagent.acp.client import AcpClient
-from acp_subagent.acp.handshake import Handshake, check_prompt
 from acp_subagent.acp.permissions import PermissionHandler, PermissionPolicy
-from acp_subagent.acp.schema import AgentCapabilities, PromptResult, read
 from acp_subagent.acp.session import Event, SessionMachine
-from acp_subagent.acp.turn_record import AcpTurnRecord
-from acp_subagent.acp.updates import SessionUpdates
-from acp_subagent.acp.vocabulary import ADVICE, PROVIDER_LABEL, Category, Stage
-from acp_subagent.seam.activity import TeardownReport
+from acp_subagent.acp.vocabulary import ADVICE, PROTOCOL_VERSION, PROVIDER_LABEL, Category, Stage
 from acp_subagent.seam.content import ContentBlock, block_to_json
 from acp_subagent.seam.request import SessionRef
 from acp_subagent.seam.result import Counters
-from acp_subagent.supervised.asking import fault
+from acp_subagent.supervised.asking import ask, fault
 from acp_subagent.supervised.conversation import LifeEvent, Link, Outcome, TurnPort
 from acp_subagent.supervised.ending import End
 from acp_subagent.supervised.reading import word
 from acp_subagent.supervised.reporting import with_wire
+from acp_subagent.version import VERSION
 from acp_subagent.wire.connection import Connection
 from acp_subagent.wire.jsonrpc import Answer, Result
+
+if TYPE_CHECKING:
+    from acp_subagent.acp.client import AcpClient
+    from acp_subagent.acp.handshake import Handshake
+    from acp_subagent.acp.turn_record import AcpTurnRecord
+    from acp_subagent.acp.updates import SessionUpdates
+    from acp_subagent.seam.activity import TeardownReport
+    from acp_subagent.supervised.verdicts import Verdict
 
 _LIFE = {
     LifeEvent.PROCESS_SPAWNED: Event.PROCESS_SPAWNED,
@@ -75,17 +81,6 @@ class AcpConversation:
         self._settings = settings
         self._first_prompt = first_prompt
         self._machine = SessionMachine()
-        self._updates = SessionUpdates(max_early_updates=settings.max_early_updates)
-        self._client = AcpClient(
-            self._updates,
-            policy=settings.policy,
-            handler=settings.handler,
-            permission_timeout_seconds=settings.permission_timeout_seconds,
-            max_open_requests=settings.max_open_requests,
-        )
-        # `wire.jsonrpc.Receiver`: the reader calls these for all that comes, so there is nothing in between.
-        self.on_notification = self._updates.on_notification
-        self.on_request = self._client.on_request
         self._errand = errand
         self._handshake: Handshake | None = None
         self._link: Link | None = None
@@ -129,16 +124,23 @@ class AcpConversation:
     # -- the opening
 
     async def open(self, link: Link) -> Outcome:
-        """Shake hands, then open the session (or do the errand that this conversation is for).
+        """Introduce ourselves, then open the session (or do the errand that this conversation is for).
 
         Raises `UnsupportedCapabilityError` when the agent does not take the first prompt.
         """
         self._link = link
-        self._client.attach(link)
-        self._handshake = Handshake(link, self._machine, self._updates, cwd=self._settings.cwd)
-        outcome = await self._handshake.initialize()
+        params: dict[str, object] = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+            "clientInfo": {"name": "acp_subagent", "version": VERSION},
+        }
+        outcome = await ask(
+            link.connection, "initialize", params, self._on_initialized, meanwhile=self._get_ready
+        )
         if outcome.end is not End.ANSWERED:
             return outcome
+        link.timed("initialize")
+        assert self._handshake is not None
         if self._errand is not None:
             return await self._errand(self._handshake)
         self.check_prompt(self._first_prompt)
@@ -146,9 +148,38 @@ class AcpConversation:
             self._settings.session, allow_new=self._settings.allow_new_session
         )
 
-    @property
-    def _agent(self) -> AgentCapabilities:
-        return AgentCapabilities() if self._handshake is None else self._handshake.agent
+    def _get_ready(self) -> None:
+        """Get ready to read what the agent says: it is just starting, and nothing can be read before this."""
+        from acp_subagent.acp.handshake import Handshake  # noqa: PLC0415  start-up time, see above
+
+        assert self._link is not None
+        self._client.attach(self._link)
+        self._handshake = Handshake(self._link, self._machine, self._updates, cwd=self._settings.cwd)
+        # `wire.jsonrpc.Receiver`: the reader calls these for all that comes, so there is nothing in between.
+        self.on_notification = self._updates.on_notification
+        self.on_request = self._client.on_request
+
+    @cached_property
+    def _updates(self) -> SessionUpdates:
+        from acp_subagent.acp.updates import SessionUpdates  # noqa: PLC0415  start-up time, see above
+
+        return SessionUpdates(max_early_updates=self._settings.max_early_updates)
+
+    @cached_property
+    def _client(self) -> AcpClient:
+        from acp_subagent.acp.client import AcpClient  # noqa: PLC0415  start-up time, see above
+
+        return AcpClient(
+            self._updates,
+            policy=self._settings.policy,
+            handler=self._settings.handler,
+            permission_timeout_seconds=self._settings.permission_timeout_seconds,
+            max_open_requests=self._settings.max_open_requests,
+        )
+
+    def _on_initialized(self, value: object) -> Outcome:
+        assert self._handshake is not None
+        return self._handshake.on_initialized(value)
 
     @property
     def _context_lost(self) -> bool:
@@ -158,19 +189,16 @@ class AcpConversation:
 
     def check_prompt(self, blocks: tuple[ContentBlock, ...]) -> None:
         """Raise `UnsupportedCapabilityError` when the agent did not say that it takes such content."""
-        check_prompt(self._agent, blocks)
+        assert self._handshake is not None
+        self._handshake.check_prompt(blocks)
 
     def begin_turn(self, port: TurnPort) -> AcpTurnRecord:
         """A turn begins; what comes from now on belongs to it."""
-        record = AcpTurnRecord(
-            max_output_bytes=self._settings.max_output_bytes,
-            usage=lambda: self._updates.usage,
-            counted=self._counted,
-            session=lambda: self._updates.session_changes,
+        self._port = port
+        record = self._updates.begin_turn(
+            port, max_output_bytes=self._settings.max_output_bytes, counted=self._counted
         )
         record.context_lost = self._context_lost
-        self._port = port
-        self._updates.begin_turn(record, port)
         self._client.begin_turn(port)
         return record
 
@@ -194,6 +222,8 @@ class AcpConversation:
         self._port.answered(outcome)
 
     def _turn_outcome(self, answer: Answer) -> Outcome:
+        from acp_subagent.acp.schema import PromptResult, read  # noqa: PLC0415  start-up time, see above
+
         if not isinstance(answer, Result):
             return fault(answer)
         result = read(PromptResult, answer.value)
@@ -218,8 +248,9 @@ class AcpConversation:
     @property
     def takes_leave(self) -> bool:
         """Whether there is a session to close, and the agent closes sessions."""
-        closes = self._agent.sessionCapabilities.close is not None
-        return closes and self._machine.can_prompt and self._updates.session_id is not None
+        if self._handshake is None or self._handshake.agent.sessionCapabilities.close is None:
+            return False
+        return self._machine.can_prompt and self._updates.session_id is not None
 
     async def close(self) -> None:
         """Close the session; bounded by the close grace."""
@@ -230,6 +261,8 @@ class AcpConversation:
 
     def classify(self, outcome: Outcome) -> Verdict:
         """What a failed start, or the end of a turn, means."""
+        from acp_subagent.acp.classify import Facts, classify  # noqa: PLC0415  start-up time, see above
+
         record = self._updates.record
         return classify(
             Facts(
@@ -248,6 +281,8 @@ class AcpConversation:
 
     def classify_teardown(self, report: TeardownReport) -> Verdict | None:
         """What the report of a ladder means; None when nothing is wrong."""
+        from acp_subagent.acp.classify import classify_teardown  # noqa: PLC0415  start-up time, see above
+
         return classify_teardown(report)
 
     def raw_stop_reason(self, outcome: Outcome) -> str | None:

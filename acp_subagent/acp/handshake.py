@@ -1,8 +1,8 @@
-"""What is asked of an agent before its first turn: the handshake, and the session.
+"""What is asked of an agent before its first turn: what its introduction says, and the session.
 
-Owns the requests that open a conversation and how their answers are read: in the reader, the moment they
-come, so that an update right behind one is never misplaced. What they mean is `acp.classify`'s, how long they
-may take is supervision's.
+Owns the requests that open a session and how the answers are read: in the reader, the moment they come, so
+that an update right behind one is never misplaced. What they mean is `acp.classify`'s, how long they may take
+is supervision's.
 """
 
 from __future__ import annotations
@@ -25,19 +25,13 @@ from acp_subagent.seam.request import SessionRef
 from acp_subagent.supervised.asking import ask
 from acp_subagent.supervised.conversation import Link, Outcome
 from acp_subagent.supervised.ending import End
-from acp_subagent.version import VERSION
 
 #: Answers after which a session that was asked for is known to be out of reach.
 _LOST = {End.RPC_ERROR, End.MALFORMED, End.UNACCEPTABLE}
 
 
-def client_info() -> dict[str, str]:
-    """Name and version that we introduce ourselves with."""
-    return {"name": "acp_subagent", "version": VERSION}
-
-
 class Handshake:
-    """The opening of one conversation over `link`."""
+    """The opening of one conversation over `link`, from the agent's answer to our introduction on."""
 
     def __init__(self, link: Link, machine: SessionMachine, updates: SessionUpdates, *, cwd: str) -> None:
         self._link = link
@@ -47,17 +41,27 @@ class Handshake:
         self.agent = AgentCapabilities()  #: what the agent says it can do
         self.context_lost = False  #: a new session replaced the one asked for
 
-    async def initialize(self) -> Outcome:
-        """Introduce ourselves, and learn what the agent can do."""
-        params: dict[str, object] = {
-            "protocolVersion": PROTOCOL_VERSION,
-            "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
-            "clientInfo": client_info(),
-        }
-        outcome = await self.ask("initialize", params, self._on_initialized)
-        if outcome.end is End.ANSWERED:
-            self._link.timed("initialize")
-        return outcome
+    def on_initialized(self, value: object) -> Outcome:
+        """The agent has introduced itself: learn what it can do."""
+        answer = read(InitializeResult, value)
+        if answer is None:
+            return Outcome(end=End.MALFORMED)
+        if answer.protocolVersion != PROTOCOL_VERSION:
+            return Outcome(end=End.UNACCEPTABLE, reason=Reason.VERSION_MISMATCH)
+        self.agent = answer.agentCapabilities
+        self._machine.advance(Event.INITIALIZED)
+        return Outcome(end=End.ANSWERED)
+
+    def check_prompt(self, blocks: tuple[ContentBlock, ...]) -> None:
+        """Raise `UnsupportedCapabilityError` when the agent did not say that it takes such content."""
+        takes = self.agent.promptCapabilities
+        for block in blocks:
+            if isinstance(block, ImageBlock) and not takes.image:
+                raise UnsupportedCapabilityError("image")
+            if isinstance(block, AudioBlock) and not takes.audio:
+                raise UnsupportedCapabilityError("audio")
+            if isinstance(block, ResourceBlock) and not takes.embeddedContext:
+                raise UnsupportedCapabilityError("embeddedContext")
 
     async def open_session(self, wanted: SessionRef | None, *, allow_new: bool) -> Outcome:
         """Open the session that is wanted, or a new one; `allow_new` lets a new one take its place."""
@@ -91,16 +95,6 @@ class Handshake:
         self._updates.end_replay()
         return outcome
 
-    def _on_initialized(self, value: object) -> Outcome:
-        answer = read(InitializeResult, value)
-        if answer is None:
-            return Outcome(end=End.MALFORMED)
-        if answer.protocolVersion != PROTOCOL_VERSION:
-            return Outcome(end=End.UNACCEPTABLE, reason=Reason.VERSION_MISMATCH)
-        self.agent = answer.agentCapabilities
-        self._machine.advance(Event.INITIALIZED)
-        return Outcome(end=End.ANSWERED)
-
     def _on_new_session(self, value: object) -> Outcome:
         answer = read(NewSessionResult, value)
         return Outcome(end=End.MALFORMED) if answer is None else self._opened(answer.sessionId)
@@ -113,15 +107,3 @@ class Handshake:
         self._updates.open_session(session_id)
         self._machine.advance(Event.SESSION_OPENED)
         return Outcome(end=End.ANSWERED)
-
-
-def check_prompt(agent: AgentCapabilities, blocks: tuple[ContentBlock, ...]) -> None:
-    """Raise `UnsupportedCapabilityError` when the agent did not say that it takes such content."""
-    takes = agent.promptCapabilities
-    for block in blocks:
-        if isinstance(block, ImageBlock) and not takes.image:
-            raise UnsupportedCapabilityError("image")
-        if isinstance(block, AudioBlock) and not takes.audio:
-            raise UnsupportedCapabilityError("audio")
-        if isinstance(block, ResourceBlock) and not takes.embeddedContext:
-            raise UnsupportedCapabilityError("embeddedContext")

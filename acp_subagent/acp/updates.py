@@ -107,12 +107,21 @@ class SessionUpdates:
             if its_id == session_id:
                 self._handle(update)
 
-    def begin_turn(self, record: AcpTurnRecord, port: TurnPort) -> None:
+    def begin_turn(
+        self, port: TurnPort, *, max_output_bytes: int, counted: Callable[[], Counters]
+    ) -> AcpTurnRecord:
         """From now on updates belong to this turn. What it was not told of the session, it is told now."""
-        self.record, self._port = record, port
+        self.record = record = AcpTurnRecord(
+            max_output_bytes=max_output_bytes,
+            usage=lambda: self.usage,
+            counted=counted,
+            session=lambda: self.session_changes,
+        )
+        self._port = port
         for change in self._untold.values():
             self._emit(change)
         self._untold.clear()
+        return record
 
     def end_turn(self) -> None:
         """The turn has settled; what still comes of it is late."""

@@ -4,6 +4,8 @@ Events travel in batches, one batch per read of the child's output, never one ha
 subscription that falls behind makes the reader wait (so the pipe fills and the agent waits too), but only for
 a bounded time: then that subscription ends with `EventsLagged`, and nobody else is harmed. A subscription
 that was left, or that nobody holds any more, is never waited for.
+
+The classes of events are imported where one is made: an agent is started without them.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from weakref import ref
 
 import trio
 
-from acp_subagent.seam.events import Event, EventsLagged, Snapshot, StderrLine
+if TYPE_CHECKING:
+    from acp_subagent.seam.events import Event, Snapshot
 
 _log = logging.getLogger("acp_subagent.seam")
 
@@ -107,6 +110,8 @@ class Subscription:
     def deliver_stderr(self, lines: list[str], buffer_events: int) -> None:
         """Take lines of stderr, as long as this reader is not behind."""
         batch: list[Event] = []
+        from acp_subagent.seam.events import StderrLine  # noqa: PLC0415  start-up time, see above
+
         room = 0 if self.behind(buffer_events) else buffer_events - self.undelivered
         for text in lines[:room]:
             batch.append(StderrLine(text, self._lost_lines))
@@ -122,6 +127,8 @@ class Subscription:
 
     def lag(self) -> None:
         """Give up on this reader: what it has not read becomes one `EventsLagged`."""
+        from acp_subagent.seam.events import EventsLagged  # noqa: PLC0415  start-up time, see above
+
         count = self.undelivered
         _log.info("a subscription fell behind and was ended; %d events were not delivered", count)
         self._drop()

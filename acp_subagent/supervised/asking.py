@@ -18,9 +18,17 @@ from acp_subagent.wire.jsonrpc import Answer, NoAnswer, Result, RpcError
 
 
 async def ask(
-    connection: Connection, method: str, params: dict[str, object], on_result: Callable[[object], Outcome]
+    connection: Connection,
+    method: str,
+    params: dict[str, object],
+    on_result: Callable[[object], Outcome],
+    *,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Send a request and wait for its outcome. The result is read in the reader, in order."""
+    """Send a request and wait for its outcome. The result is read in the reader, in order.
+
+    `meanwhile` is called once the request is sent, and before anything more can be read.
+    """
     outcomes: list[Outcome] = []
     answered = trio.Event()
 
@@ -33,6 +41,8 @@ async def ask(
 
     request_id = connection.send_request(method, params, on_answer)
     try:
+        if meanwhile is not None:
+            meanwhile()
         await answered.wait()
     finally:
         connection.abandon(request_id)

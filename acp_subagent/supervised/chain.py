@@ -19,7 +19,6 @@ import trio
 from acp_subagent.errors import ServiceClosedError, SubagentAbortedError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.activity import TeardownReport
-from acp_subagent.seam.events import StageChanged
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.conversation import Conversation, LifeEvent, Outcome
 from acp_subagent.supervised.ending import End, Intent
@@ -200,7 +199,7 @@ class Chain:
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
         try:
-            turn.feed.put(StageChanged(self.conversation.stage))
+            turn.tell_stage()
             turn.begin()
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
             turn.concluded.set()
@@ -255,7 +254,7 @@ class Chain:
         if not self._failed:
             self._ladder.advance(LifeEvent.DISPOSED)
         if self.turn.begun:
-            self.turn.feed.put(StageChanged(self.conversation.stage))
+            self.turn.tell_stage()
             self.turn.feed.flush()
         await self._ladder.climb(self._hurry)
         self._teardown_seconds = trio.current_time() - began

@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from math import inf
+from typing import TYPE_CHECKING
 
 import trio
 
 from acp_subagent.seam.activity import Usage
 from acp_subagent.seam.content import ContentBlock
-from acp_subagent.seam.events import Snapshot
 from acp_subagent.seam.feed import EventFeed
 from acp_subagent.seam.result import SubagentResult
 from acp_subagent.supervised.clock import TurnClock
@@ -25,6 +25,9 @@ from acp_subagent.supervised.ending import DeadlineName, End, Intent
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.settings import TurnSettings
 from acp_subagent.supervised.tasks import Tasks
+
+if TYPE_CHECKING:
+    from acp_subagent.seam.events import Snapshot
 
 _log = logging.getLogger("acp_subagent.supervised")
 
@@ -156,8 +159,16 @@ class Turn:
             except Exception as exc:  # noqa: BLE001  a host's callback must not harm a run
                 _log.warning("a callback for a settled run raised %s", type(exc).__name__)
 
+    def tell_stage(self) -> None:
+        """Let the turn's events say which stage is reached now."""
+        from acp_subagent.seam.events import StageChanged  # noqa: PLC0415  start-up time, see `seam.feed`
+
+        self.feed.put(StageChanged(self._conversation.stage))
+
     def snapshot(self) -> Snapshot:
         """The turn so far."""
+        from acp_subagent.seam.events import Snapshot  # noqa: PLC0415  start-up time, see `seam.feed`
+
         if self.record is None:
             return Snapshot(self._conversation.stage, (), (), (), Usage())
         return self.record.snapshot(self._conversation.stage)

@@ -78,15 +78,8 @@ class Port:
 
 
 def begun(made: SessionUpdates) -> tuple[AcpTurnRecord, Port]:
-    record = AcpTurnRecord(
-        max_output_bytes=10_000,
-        usage=lambda: made.usage,
-        counted=made.counted,
-        session=lambda: made.session_changes,
-    )
     port = Port()
-    made.begin_turn(record, port)
-    return record, port
+    return made.begin_turn(port, max_output_bytes=10_000, counted=made.counted), port
 
 
 def tell(made: SessionUpdates, params: dict[str, Any]) -> None:

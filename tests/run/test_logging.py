@@ -82,9 +82,9 @@ async def test_nothing_is_said_loudly_about_a_run_that_goes_as_it_should(
 
 def test_no_handler_is_installed_and_no_level_is_set() -> None:
     code = """
-import logging, acp_subagent
-for name in acp_subagent.__all__:
-    getattr(acp_subagent, name)
+import importlib, logging, pkgutil, acp_subagent
+for module in pkgutil.walk_packages(acp_subagent.__path__, "acp_subagent."):
+    importlib.import_module(module.name)
 loggers = {name: it for name, it in logging.root.manager.loggerDict.items() if "subagent" in name}
 print(*loggers)
 assert not logging.root.handlers
