@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeVar
 
 from acp_subagent.seam.activity import Cost, PlanEntry, ToolKind, ToolStatus, Usage
 from acp_subagent.supervised.reading import MAX_UINT64, count
@@ -25,8 +24,6 @@ _STATUSES = {status.value: status for status in ToolStatus if status is not Tool
 _PLAN_PRIORITIES = frozenset({"high", "medium", "low"})
 _PLAN_STATUSES = frozenset({"pending", "in_progress", "completed"})
 
-_Word = TypeVar("_Word", ToolKind, ToolStatus)
-
 
 def note_call(calls: ToolCalls, raw: object) -> TrackedCall:
     """Merge one mention of a call into `calls` and return the call as it then is.
@@ -36,12 +33,12 @@ def note_call(calls: ToolCalls, raw: object) -> TrackedCall:
     without a usable id gives a call of id '' that is not kept.
     """
     patch: Mapping[str, object] = raw if isinstance(raw, dict) else {}
-    call_id, title, kind = patch.get("toolCallId"), patch.get("title"), patch.get("kind")
+    call_id, title, status = patch.get("toolCallId"), patch.get("title"), patch.get("status")
     announced = patch.get("sessionUpdate") == "tool_call"
     mention = Mention(
         title if isinstance(title, str) else None,
-        None if kind is None else _word(_KINDS, kind) or ToolKind.UNKNOWN,
-        _word(_STATUSES, patch.get("status")),
+        _kind(patch.get("kind")),
+        _STATUSES.get(status) if isinstance(status, str) else None,
         _locations(patch["locations"]) if "locations" in patch else None,
         _content(patch["content"]) if "content" in patch else None,
         patch.get("rawInput"),
@@ -68,8 +65,10 @@ def usage_from(raw: object) -> Usage:
     return Usage(count(raw.get("used")), count(raw.get("size")), _cost(raw.get("cost")))
 
 
-def _word(words: Mapping[str, _Word], word: object) -> _Word | None:
-    return words.get(word) if isinstance(word, str) else None
+def _kind(word: object) -> ToolKind | None:
+    if word is None:
+        return None
+    return (_KINDS.get(word) if isinstance(word, str) else None) or ToolKind.UNKNOWN
 
 
 def _content(content: object) -> tuple[object, ...] | None:
