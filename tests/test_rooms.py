@@ -39,6 +39,7 @@ ORDER = {
         "feed",
         "result",
         "lifecycle",
+        "cancellation",
         "run",
         "service",
     ],

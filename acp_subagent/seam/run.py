@@ -15,6 +15,7 @@ import trio
 
 if TYPE_CHECKING:
     from acp_subagent.seam.activity import TeardownReport
+    from acp_subagent.seam.cancellation import Cancellation
     from acp_subagent.seam.content import ContentBlock
     from acp_subagent.seam.feed import Subscription
     from acp_subagent.seam.request import (
@@ -109,6 +110,7 @@ class StartContext:
     hurry_seconds: float | None  #: cuts the graces short after a cancellation from outside
     hurry: trio.Event  #: set when every grace is to be skipped
     closing: trio.Event  #: set when the service closes in order
+    cancellation: Cancellation  #: of `nursery`, when the service closes or is cancelled from outside
     report: Callable[[Failure], None]  #: tells the host about one failure; never raises
     announce: Callable[[SubagentRun], None]  #: emits the lifecycle pair of a run that is about to be returned
     shared: SharedResources = field()  #: what the runs of this service have in common

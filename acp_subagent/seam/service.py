@@ -24,6 +24,7 @@ from acp_subagent.errors import (
     UnknownProviderError,
     UnsupportedCapabilityError,
 )
+from acp_subagent.seam.cancellation import Cancellation
 from acp_subagent.seam.capabilities import check_capabilities
 from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentRequest, check_seconds
 from acp_subagent.seam.run import (
@@ -79,6 +80,7 @@ class SubagentService:
         self._shared = SharedResources()
         self._hurry = trio.Event()
         self._closing = trio.Event()
+        self._cancellation = Cancellation()
         self._ended = trio.Event()
         self._leaving: BaseException | None = None  # what a callback of the host raised to leave the program
 
@@ -242,6 +244,7 @@ class SubagentService:
             hurry_seconds=self._hurry_seconds,
             hurry=self._hurry,
             closing=self._closing,
+            cancellation=self._cancellation,
             report=self._report,
             announce=lambda run: self._announce(provider, run),
             shared=self._shared,
@@ -308,6 +311,7 @@ async def open_subagents(
                     hurry_seconds=hurry_seconds,
                 )
                 beside.start_soon(service._heed_cancellation)
+                nursery.start_soon(service._cancellation.wait)
                 try:
                     yield service
                 except BaseException as exc:  # noqa: BLE001  raised again below, outside the nurseries

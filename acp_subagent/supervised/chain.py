@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from acp_subagent.errors import ServiceClosedError, SubagentAbortedError
 from acp_subagent.process.launch import LaunchSpec
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.run import StartContext
@@ -26,9 +25,9 @@ from acp_subagent.supervised.hurry import Hurry
 from acp_subagent.supervised.ladder import NOTHING_ENDED, Ladder
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.opening import Opening
-from acp_subagent.supervised.reporting import bare_result, barest_result, describe, start_error
+from acp_subagent.supervised.reporting import bare_result, barest_result, describe, why_not_ready
 from acp_subagent.supervised.settings import ChainSettings
-from acp_subagent.supervised.tasks import Tasks, contained, outlast, plain, shielded
+from acp_subagent.supervised.tasks import Tasks, contained, outlast, plain
 from acp_subagent.supervised.turn import Turn
 
 if TYPE_CHECKING:
@@ -57,9 +56,10 @@ class Chain:
         self._published = False
         self._failed = False  # the child cannot be used any more
         self._started = trio.Event()  # published, or over
+        self._called = trio.Event()  # between two turns: there is another one, or the ladder is wanted
         self._ladder_wanted = trio.Event()
-        self._ladder_ended = trio.Event()
         self._disposed = trio.Event()
+        self._conclusion: tuple[Verdict, Failure | None] | None = None  # of a turn, until it settles
         self._start_failure: Failure | None = None
         self._teardown_seconds: float | None = None
         self.conversation = conversation
@@ -130,6 +130,7 @@ class Chain:
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
         self._begin(turn)
+        self._called.set()
         turn.heed_abort(self._tasks, self.cancel)
 
     # -- the life of the child
@@ -145,15 +146,20 @@ class Chain:
         self._hurry.soon()
         self._end()
 
+    @trio.lowlevel.enable_ki_protection
     def _end(self) -> None:
         self.cancel(self.turn)
+        self._want_ladder()
+
+    def _want_ladder(self) -> None:
         self._ladder_wanted.set()
+        self._called.set()
 
     @trio.lowlevel.enable_ki_protection
     async def _serve(self) -> None:
         crash: BaseException | None = None
         # The service is closed, or cancelled: we come to our end.
-        async with shielded(when_cancelled=self._end):
+        with self._context.cancellation.tell(self._end), trio.CancelScope(shield=True):
             try:
                 await self._live()
             except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
@@ -169,20 +175,22 @@ class Chain:
             self.turn.heed_abort(self._tasks, self.cancel)
             self._open = await self._start()
             if self._open and not self._ends_once_open:
-                self._published = True
-                self._started.set()
-                if self._line.connection.ended.is_set():
-                    self._line_ended()
-                # The caller runs in the next tick, before anything can be read: what it subscribes to there
-                # sees every event of the turn. One tick more lets a cancellation that came in this very tick
-                # be noticed: the prompt must not be sent then.
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                self._begin(self.turn)
-                await self._ladder_wanted.wait()
+                await self._publish()
+                await self._serve_turns()
             await self._tear_down()
             nursery.cancel_scope.cancel()
         self._line.close()
+
+    async def _publish(self) -> None:
+        """Let the caller of `start` have the run, and do with it what it does at once."""
+        self._published = True
+        self._started.set()
+        if self._line.connection.ended.is_set():
+            self._line_ended()
+        # The caller runs in the next tick, before anything can be read: what it subscribes to there sees
+        # every event of the turn. What it cancels there is told in the tick after that, before the prompt.
+        for _ in range(3):
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def _start(self) -> bool:
         """Whether a prompt can be sent; if not, why is kept for the caller of `start`."""
@@ -196,57 +204,67 @@ class Chain:
         self._fail()
         return False
 
+    async def _serve_turns(self) -> None:
+        """One turn after the other, until the ladder is wanted; of a one-shot run there is one."""
+        self._begin(self.turn)
+        while not self.turn.settled.is_set():
+            await self._tasks.perform(self._serve_turn)
+            if self._context.one_shot:
+                self._want_ladder()
+                return
+            while self.turn.settled.is_set() and not self._ladder_wanted.is_set():
+                self._called = trio.Event()
+                await self._called.wait()
+
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
         try:
             turn.tell_stage()
             turn.begin()
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
-            turn.concluded.set()
+            turn.concluded = True
             self._come_down(exc)
-            return
-        self._tasks.spawn(lambda: self._serve_turn(turn))
 
-    async def _serve_turn(self, turn: Turn) -> None:
+    async def _serve_turn(self) -> None:
+        turn = self.turn
         try:
             # Whoever subscribed before the first checkpoint has done so by now.
             turn.feed.flush(self._line.connection.received_bytes)
             outcome = await turn.converse(self._line, when_ending=self._expect_hurry)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
             outcome = Outcome(end=End.UNEXPECTED, cause=exc, intent=turn.intent, deadline=turn.deadline)
-            turn.concluded.set()
+            turn.concluded = True
         verdict = self.conversation.classify(outcome)
         failure = self._describe(verdict, outcome, dispatched=turn.dispatched)
-        if turn.dispatched and outcome.end not in {End.ANSWERED, End.RPC_ERROR}:
+        self._conclusion = verdict, failure
+        usable = not turn.dispatched or outcome.end in {End.ANSWERED, End.RPC_ERROR}
+        if not usable:
             self._fail()
-        elif not self._context.one_shot:
+        if self._context.one_shot:
+            return  # it settles when the child has gone
+        if usable:
             # What the agent says right after its answer still belongs to this turn.
             with trio.move_on_after(self._settings.settle_grace_seconds):
                 await self._ladder_wanted.wait()
-        if self._context.one_shot:
-            self._ladder_wanted.set()
-            await self._ladder_ended.wait()
-        self._settle(turn, verdict, failure)
+        self._settle()
         if self._failed:
-            self._ladder_wanted.set()
+            self._want_ladder()
 
-    def _settle(self, turn: Turn, verdict: Verdict, failure: Failure | None) -> None:
-        """Make the result final, from what is known now."""
+    def _settle(self) -> None:
+        """Make the result of a turn that has been concluded final, from what is known now."""
+        if self._conclusion is None:
+            return
+        turn, (verdict, failure), self._conclusion = self.turn, self._conclusion, None
         timings = replace(self._opening.timings, turn=turn.seconds, teardown=self._teardown_seconds)
         result = bare_result(verdict, failure, self.conversation.session, timings, self._ladder.report)
         if turn.record is not None:
             result = turn.record.fill(result)
         self.conversation.end_turn()
         turn.settle(result)
-        if self._ladder.error is not None:
-            self._ladder.error.result = result
 
     async def _tear_down(self) -> None:
-        """End the turn that is under way, take leave of the agent, and end its process tree."""
-        if self._published:
-            self.cancel(self.turn)
-            self.turn.feed.lift()  # nobody is waited for any more, also when there was nothing to cancel
-            await (self.turn.concluded if self._context.one_shot else self.turn.settled).wait()
+        """Take leave of the agent, and end its process tree."""
+        self.turn.feed.lift()  # nobody is waited for any more
         began = trio.current_time()
         if self._ladder.takes_leave and not self._hurry.begun:
             self._expect_hurry()
@@ -261,11 +279,9 @@ class Chain:
         if self._ladder.error is not None:
             self._context.report(self._ladder.error.failure)
         self._opening.give_place_back()
-        self._ladder_ended.set()
-        if self._published:
-            await self.turn.settled.wait()
-            if self._ladder.error is not None:
-                self._ladder.error.result = self.turn.result
+        self._tasks.call(self._settle)
+        if self._ladder.error is not None:
+            self._ladder.error.result = self.turn.result
         self._disposed.set()
 
     # -- what goes on beside it
@@ -295,7 +311,7 @@ class Chain:
             self.turn.answered(Outcome(end=End.UNANSWERED))
             await self.turn.settled.wait()
         self._fail()
-        self._ladder_wanted.set()
+        self._want_ladder()
 
     def _fail(self) -> None:
         """The child cannot be used any more."""
@@ -312,33 +328,29 @@ class Chain:
 
     async def _raise_what_prevented_it(self) -> None:
         """Raise why there is no ready run; a cancellation comes before our own intent."""
-        if self._opening.refusal is not None:
-            if self._ladder.error is not None:
-                self._opening.refusal.add_note(str(self._ladder.error))
-            raise self._opening.refusal
-        if self._start_failure is not None:
-            raise start_error(self._start_failure, self._ladder.error)
-        await trio.lowlevel.checkpoint_if_cancelled()
-        if self._ladder.error is not None:
-            raise self._ladder.error.with_traceback(None)
-        if self._context.closing.is_set():
-            raise ServiceClosedError("The block of open_subagents() was left before the subagent was ready.")
-        raise SubagentAbortedError
+        if self._opening.refusal is None and self._start_failure is None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        raise why_not_ready(
+            self._opening.refusal,
+            self._start_failure,
+            self._ladder.error,
+            service_closed=self._context.closing.is_set(),
+        )
 
     def _come_down(self, crash: BaseException) -> None:
         """A bug of ours has ended a task: the start or the turn that is under way ends with it."""
         self._opening.crash(crash)
         outcome = Outcome(end=End.UNEXPECTED, cause=crash)
         self.turn.answered(outcome)
-        if self.turn.concluded.is_set() and not self.turn.settled.is_set():
+        if self.turn.concluded and not self.turn.settled.is_set():
             dispatched = self.turn.dispatched
             self.turn.settle(barest_result(self.conversation, outcome, self._describe, dispatched=dispatched))
         self._fail()
-        self._ladder_wanted.set()
+        self._want_ladder()
 
     async def _collapse(self, crash: BaseException) -> None:
         """Our nursery has broken down: end what it held, and let nobody wait for ever."""
-        self.turn.concluded.set()
+        self.turn.concluded = True
         self._hurry.begin()
         _log.error("the tasks of a run broke down: %s", type(crash).__name__)
         try:

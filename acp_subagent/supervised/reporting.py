@@ -11,7 +11,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from acp_subagent.errors import SubagentStartError, SubagentTeardownError
+from acp_subagent.errors import (
+    ServiceClosedError,
+    SubagentAbortedError,
+    SubagentError,
+    SubagentStartError,
+    SubagentTeardownError,
+    UnsupportedCapabilityError,
+)
 from acp_subagent.process.child import Child
 from acp_subagent.seam.activity import TeardownReport
 from acp_subagent.seam.diagnostic import failure_line, join_lines
@@ -118,6 +125,27 @@ def start_error(failure: Failure, teardown: SubagentTeardownError | None = None)
     """The error of a failed start; its text has the teardown's line too when the clean-up failed."""
     second = None if teardown is None else str(teardown)
     return SubagentStartError(join_lines(failure.diagnostic, second), failure=failure, teardown=teardown)
+
+
+def why_not_ready(
+    refusal: UnsupportedCapabilityError | None,
+    failure: Failure | None,
+    teardown: SubagentTeardownError | None,
+    *,
+    service_closed: bool,
+) -> SubagentError:
+    """The error for the caller of a start that brought no ready run."""
+    if refusal is not None:
+        if teardown is not None:
+            refusal.add_note(str(teardown))
+        return refusal
+    if failure is not None:
+        return start_error(failure, teardown)
+    if teardown is not None:
+        return teardown.with_traceback(None)
+    if service_closed:
+        return ServiceClosedError("The block of open_subagents() was left before the subagent was ready.")
+    return SubagentAbortedError()
 
 
 def teardown_error(

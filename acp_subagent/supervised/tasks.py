@@ -7,8 +7,8 @@ knows whether the task that calls is one of these (a handler of the host runs as
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 
@@ -34,13 +34,21 @@ class Tasks:
 
     def spawn(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run `task` beside the others."""
-        self.nursery.start_soon(self._contained, task)
+        self.nursery.start_soon(self.perform, task)
+
+    @trio.lowlevel.enable_ki_protection
+    async def perform(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Wait for `task`; what it raises ends its child and nothing else."""
+        try:
+            await task()
+        except Exception as exc:  # noqa: BLE001  handed on, see above
+            self._contain(exc)
 
     def call(self, function: Callable[[], None]) -> None:
         """Call a plain function, contained as the tasks are."""
         try:
             function()
-        except Exception as exc:  # noqa: BLE001  see `_contained`
+        except Exception as exc:  # noqa: BLE001  see `perform`
             self._contain(exc)
 
     def include_caller(self) -> bool:
@@ -51,13 +59,6 @@ class Tasks:
                 return True
             task = task.parent_nursery.parent_task
         return False
-
-    @trio.lowlevel.enable_ki_protection
-    async def _contained(self, task: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await task()
-        except Exception as exc:  # noqa: BLE001  what a task of ours raises ends its child and nothing else
-            self._contain(exc)
 
     def _contain(self, exc: Exception) -> None:
         _log.error("a task of a run raised %s", type(exc).__name__)
@@ -79,25 +80,6 @@ async def outlast(event: trio.Event, *, when_cancelled: Callable[[], None]) -> N
         raise
     with trio.CancelScope(shield=True):
         await event.wait()
-
-
-@asynccontextmanager
-async def shielded(*, when_cancelled: Callable[[], None]) -> AsyncIterator[None]:
-    """A block that no cancellation cuts short; it is told at once, and so is the end of the block."""
-    async with trio.open_nursery() as outside:
-        outside.start_soon(_heed_cancellation, when_cancelled)
-        with trio.CancelScope(shield=True):
-            yield
-        outside.cancel_scope.cancel()
-
-
-@trio.lowlevel.enable_ki_protection
-async def _heed_cancellation(when_cancelled: Callable[[], None]) -> None:
-    """The one task outside the shield."""
-    try:
-        await trio.sleep_forever()
-    except trio.Cancelled:  # whoever was cancelled meets it again; no nursery has to carry it
-        when_cancelled()
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Turn:
         self.deadline: DeadlineName | None = None  #: which deadline it was
         self.dispatched = False  #: the prompt was handed to the connection
         self.seconds: float | None = None  #: from the prompt to the end of the wait
-        self.concluded = trio.Event()  #: it is known how the turn ended
+        self.concluded = False  #: it is known how the turn ended
         self.settled = trio.Event()  #: the result is there
         self._abort_scope = trio.CancelScope()  # holds the task that heeds the caller's abort event
         self.result: SubagentResult | None = None
@@ -82,7 +82,7 @@ class Turn:
 
     def answered(self, outcome: Outcome) -> None:
         """The first outcome counts; an answer that comes after the turn was given up does not."""
-        if self._answer is None and not self.concluded.is_set():
+        if self._answer is None and not self.concluded:
             if self.abort is not None and self.abort.is_set():
                 self.cancel()  # it was set before this, and the task that heeds it has not come to run
             self._answer = outcome
@@ -199,7 +199,7 @@ class Turn:
         else:
             outcome = Outcome(end=End.UNANSWERED)
         outcome.intent, outcome.deadline = self.intent, self.deadline
-        self.concluded.set()
+        self.concluded = True
         return outcome
 
     async def _wait(self, *, until_intent: bool, ends_at: float) -> None:
@@ -235,7 +235,7 @@ class Turn:
     def _intend(self, intent: Intent) -> None:
         # The end of the stream is no answer: the exit may still be waited for, and that wait ends too.
         answered = self._answer is not None and self._answer.end is not End.UNANSWERED
-        if self.intent is None and not answered and not self.concluded.is_set():
+        if self.intent is None and not answered and not self.concluded:
             self.intent = intent
             self.feed.lift()
             self.poke()

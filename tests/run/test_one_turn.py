@@ -69,7 +69,9 @@ async def test_a_started_run_settles_before_its_child_is_ended(stage: Stage) -> 
 async def test_the_last_chunks_before_and_after_the_answer_are_not_lost(stage: Stage) -> None:
     one, two = ({"text": text, "message_id": "m"} for text in ("one ", "two"))
     turn = [{"text": one}, {"stop": "end_turn"}, {"text": two}]
-    async with stage.service({"turns": [turn]}, settle_grace_seconds=1.0) as subagents:
+    # An agent that leaves in the middle of what it says loses that by itself.
+    scenario = {"turns": [turn], "on_eof": {"wait_turns": True}}
+    async with stage.service(scenario, settle_grace_seconds=1.0) as subagents:
         result = await subagents.run("fake", stage.request())
         assert result.text == "one two"
         async with await subagents.start("fake", stage.request()) as run:

@@ -55,6 +55,7 @@ class Play:
         self.abort = trio.Event()
         self.turn = Turn(cast("Conversation", self.silent), (), SETTINGS, abort=self.abort)
         self.outcome: Outcome | None = None
+        self.over = trio.Event()
         self.crashes: list[Exception] = []
         self.told_when_ending: list[list[str]] = []
 
@@ -73,7 +74,7 @@ class Play:
                     self.abort.set()
                 else:
                     self.turn.cancel()
-            await self.turn.concluded.wait()
+            await self.over.wait()
             nursery.cancel_scope.cancel()
         assert self.crashes == []
         assert self.outcome is not None
@@ -84,6 +85,7 @@ class Play:
             cast("Line", self.silent),
             when_ending=lambda: self.told_when_ending.append(self.silent.told.copy()),
         )
+        self.over.set()
 
 
 @pytest.mark.parametrize("end", [End.ANSWERED, End.RPC_ERROR, End.MALFORMED, End.UNEXPECTED])
