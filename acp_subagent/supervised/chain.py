@@ -129,7 +129,7 @@ class Chain:
     @trio.lowlevel.enable_ki_protection
     def begin(self, turn: Turn) -> None:
         """Let another turn begin; its prompt is sent as soon as the calling task has let go."""
-        self._begin(turn)
+        self.turn = turn
         self._called.set()
         turn.heed_abort(self._tasks, self.cancel)
 
@@ -206,7 +206,6 @@ class Chain:
 
     async def _serve_turns(self) -> None:
         """One turn after the other, until the ladder is wanted; of a one-shot run there is one."""
-        self._begin(self.turn)
         while not self.turn.settled.is_set():
             await self._tasks.perform(self._serve_turn)
             if self._context.one_shot:
@@ -216,19 +215,12 @@ class Chain:
                 self._called = trio.Event()
                 await self._called.wait()
 
-    def _begin(self, turn: Turn) -> None:
-        self.turn = turn
-        try:
-            turn.tell_stage()
-            turn.begin()
-        except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
-            turn.concluded = True
-            self._come_down(exc)
-
     async def _serve_turn(self) -> None:
         turn = self.turn
         try:
             # Whoever subscribed before the first checkpoint has done so by now.
+            turn.tell_stage()
+            turn.begin()
             turn.feed.flush(self._line.connection.received_bytes)
             outcome = await turn.converse(self._line, when_ending=self._expect_hurry)
         except Exception as exc:  # noqa: BLE001  becomes the outcome of the turn
