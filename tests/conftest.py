@@ -56,12 +56,6 @@ def pipes() -> set[str]:
     return held
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _interrupts_are_heeded() -> None:
-    """Also where the tests run in the background: a shell lets such a job, and all below, ignore them."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
     """After each test: no child process and no open pipe that was not there before."""
