@@ -11,7 +11,6 @@ What is said to the child is the conversation's business; what a turn waits for,
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -209,11 +208,11 @@ class Chain:
         while not self.turn.settled.is_set():
             await self._tasks.perform(self._serve_turn)
             if self._context.one_shot:
-                self._want_ladder()
-                return
-            while self.turn.settled.is_set() and not self._ladder_wanted.is_set():
+                break
+            while self.turn.settled.is_set() and not (self._failed or self._ladder_wanted.is_set()):
                 self._called = trio.Event()
                 await self._called.wait()
+        self._ladder_wanted.set()
 
     async def _serve_turn(self) -> None:
         turn = self.turn
@@ -239,16 +238,14 @@ class Chain:
             with trio.move_on_after(self._settings.settle_grace_seconds):
                 await self._ladder_wanted.wait()
         self._settle()
-        if self._failed:
-            self._want_ladder()
 
     def _settle(self) -> None:
         """Make the result of a turn that has been concluded final, from what is known now."""
         if self._conclusion is None:
             return
         turn, (verdict, failure), self._conclusion = self.turn, self._conclusion, None
-        timings = replace(self._opening.timings, turn=turn.seconds, teardown=self._teardown_seconds)
-        result = bare_result(verdict, failure, self.conversation.session, timings, self._ladder.report)
+        seconds = {**self._opening.seconds, "turn": turn.seconds, "teardown": self._teardown_seconds}
+        result = bare_result(verdict, failure, self.conversation.session, seconds, self._ladder.report)
         if turn.record is not None:
             result = turn.record.fill(result)
         self.conversation.end_turn()
@@ -320,14 +317,11 @@ class Chain:
 
     async def _raise_what_prevented_it(self) -> None:
         """Raise why there is no ready run; a cancellation comes before our own intent."""
-        if self._opening.refusal is None and self._start_failure is None:
+        refusal, failure = self._opening.refusal, self._start_failure
+        if refusal is None and failure is None:
             await trio.lowlevel.checkpoint_if_cancelled()
-        raise why_not_ready(
-            self._opening.refusal,
-            self._start_failure,
-            self._ladder.error,
-            service_closed=self._context.closing.is_set(),
-        )
+        closed = self._context.closing.is_set()
+        raise why_not_ready(refusal, failure, self._ladder.error, service_closed=closed)
 
     def _come_down(self, crash: BaseException) -> None:
         """A bug of ours has ended a task: the start or the turn that is under way ends with it."""

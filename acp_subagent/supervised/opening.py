@@ -7,14 +7,12 @@ Owns the startup deadline and how everything that can end a start becomes one ou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import trio
 
 from acp_subagent.errors import SpawnError, UnsupportedCapabilityError
 from acp_subagent.process.host import ProcessHost
 from acp_subagent.process.launch import LaunchSpec, WorkingDirectoryFault
-from acp_subagent.seam.result import Timings
 from acp_subagent.seam.run import StartContext
 from acp_subagent.supervised.conversation import Conversation, LifeEvent, Link, Outcome
 from acp_subagent.supervised.ending import DeadlineName, End, Intent
@@ -42,7 +40,7 @@ class Opening:
         self._timed_until = 0.0
         self._crash: BaseException | None = None
         self.refusal: UnsupportedCapabilityError | None = None  #: the agent does not take such a prompt
-        self.timings = Timings()
+        self.seconds: dict[str, float] = {}  #: what the parts of the start took; fields of `Timings`
 
     def cancel(self) -> None:
         """End it now; does nothing once it has come to its end."""
@@ -113,5 +111,5 @@ class Opening:
     def _timed(self, what: str) -> None:
         """Note that a part of the start is done; `what` is a field of `Timings`."""
         now = trio.current_time()
-        self.timings = replace(self.timings, **{what: now - self._timed_until})
+        self.seconds[what] = now - self._timed_until
         self._timed_until = now

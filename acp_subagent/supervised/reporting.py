@@ -7,7 +7,7 @@ classifier's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -78,16 +78,19 @@ def bare_result(
     verdict: Verdict,
     failure: Failure | None,
     session: SessionRef | None,
-    timings: Timings,
+    seconds: Mapping[str, float | None],
     report: TeardownReport | None,
 ) -> SubagentResult:
-    """The result without what the turn brought; `report` is None when nobody waits for the ladder."""
+    """The result without what the turn brought.
+
+    `seconds` are the fields of `Timings`; `report` is None when nobody waits for the ladder.
+    """
     return SubagentResult(
         stop_reason=verdict.stop_reason,
         diagnostic=verdict.diagnostic,
         failure=failure,
         session=session,
-        timings=timings,
+        timings=Timings(**seconds),
         teardown=report,
         exit_status=None if report is None else report.exit_status,
     )

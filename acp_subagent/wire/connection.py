@@ -98,9 +98,8 @@ class Connection:
         self._dispatching = False
         self._verdict: Ending | None = None
         self._read_over = False
-        # The inner scope is left as soon as there is an ending, the outer one once `stop` was called.
-        self._reading = trio.CancelScope()
-        self._handling = trio.CancelScope()
+        self._handling = trio.CancelScope()  # left as soon as there is an ending
+        self._discarding = trio.CancelScope()  # left once `stop` was called
         self.ending: Ending | None = None
         """Why the conversation ended; None while it goes on."""
         self.ended = trio.Event()
@@ -210,10 +209,11 @@ class Connection:
 
         The discarding ends at EOF or with `stop`; it keeps the other side from blocking on its output.
         """
-        with self._reading:
-            with self._handling:
-                self._finish(await self._receive())
-            await self._discard()
+        with self._handling:
+            self._finish(await self._receive())
+        if not self._read_over:
+            with self._discarding:
+                await self._discard()
 
     def stop(self) -> None:
         """The leader has exited: handle what is in the pipe, without waiting, and end the conversation.
@@ -225,7 +225,7 @@ class Connection:
             if isinstance(self._receive_stream, trio.lowlevel.FdStream):
                 self._handle_rest_of_pipe(self._receive_stream)
             self._finish(Ending.STOPPED)
-        self._reading.cancel()
+        self._discarding.cancel()
 
     async def _receive(self) -> Ending:
         receive = Inflow(self._receive_stream).receive
