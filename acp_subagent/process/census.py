@@ -98,7 +98,7 @@ class Census:
         ]
 
     def doubts(self, process: Identity) -> bool:
-        """True when a process whose environment was found empty may only be in the middle of an `exec`.
+        """True when a process without an environment may only be in the middle of an `exec`, or of its end.
 
         Answered so a few times for each process; one that stays empty really has none.
         """

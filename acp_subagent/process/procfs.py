@@ -67,21 +67,27 @@ class ProcessTable(Protocol):
     """Where processes are looked up; `/proc`, or something slower on systems without it."""
 
     def sessions(self) -> dict[int, int]:
-        """The session of every process, by pid."""
+        """The session of every process, by pid.
+
+        Who ended before it could be asked is told as being in a session of its own: nobody knows better, and
+        what it has left behind may be younger than the list.
+        """
 
     def newest(self) -> int | None:
         """The number that was given to somebody last; None when the table cannot tell."""
 
     def newer(self, number: int) -> dict[int, int] | None:
         """The session of every process that got its number after that one; None when they are too many, or it
-        cannot be told. Only to be asked so soon after that no number can have come round again."""
+        cannot be told. Whoever ended meanwhile may be left out, but never together with all that it has left
+        behind. Only to be asked so soon after that no number can have come round again."""
 
     def facts(self, pid: int) -> ProcessFacts | None:
         """What is known of a process; None when there is none of that number."""
 
     def cookie(self, facts: ProcessFacts) -> bytes | None:
-        """The value of `COOKIE` in its environment; `b""` when it has none that we may read; None when the
-        environment is empty, as it is for an instant while a process replaces itself by `exec`."""
+        """The value of `COOKIE` in its environment; `b""` when it has none that we may read; None when it
+        cannot be told: the process has just ended, or its environment is empty, as it is for an instant while
+        it replaces itself by `exec`."""
 
     def children(self, pid: int) -> list[int] | None:
         """The pids of its children; None when the table cannot tell."""
@@ -144,8 +150,10 @@ class ProcTable:
                 for pid in pids:
                     found[pid] = getsid(pid)
                 return found
-            except (ProcessLookupError, PermissionError):
-                continue  # gone meanwhile, or not ours to ask about; the iterator has passed it already
+            except ProcessLookupError:
+                found[pid] = pid  # the iterator has passed it already
+            except PermissionError:
+                continue  # not ours to ask about
 
     def newest(self) -> int | None:
         """The number that was given away last, to a process or a thread."""
@@ -155,21 +163,26 @@ class ProcTable:
     def newer(self, number: int) -> dict[int, int] | None:
         """The sessions of those with a higher number; None when they are too many, or numbers came round."""
         # Numbers are given in order: the few since then can be tried, instead of listing all there are.
-        newest = self.newest()
-        if newest is None or not 0 <= newest - number <= _MOST_TRIED:
-            return None
         found: dict[int, int] = {}
-        for pid in range(number + 1, newest + 1):
-            try:
-                session = os.getsid(pid)
-                # A number may be a thread's, and only a process can be opened.
-                os.close(os.pidfd_open(pid))
-            except (OSError, AttributeError) as error:
-                if getattr(error, "errno", None) not in _NO_SUCH_PROCESS:
-                    return None
-            else:
-                found[pid] = session
-        return found
+        tried = number
+        while True:
+            newest = self.newest()
+            if newest is None or not 0 <= newest - number <= _MOST_TRIED:
+                return None
+            if newest <= tried:
+                return found
+            for pid in range(tried + 1, newest + 1):
+                try:
+                    session = os.getsid(pid)
+                    # A number may be a thread's, and only a process can be opened.
+                    os.close(os.pidfd_open(pid))
+                except (OSError, AttributeError) as error:
+                    if getattr(error, "errno", None) not in _NO_SUCH_PROCESS:
+                        return None
+                else:
+                    found[pid] = session
+            # Whoever ended before its number was tried may have left a child, with a number that is higher.
+            tried = newest
 
     def facts(self, pid: int) -> ProcessFacts | None:
         """What its `stat` says; None when there is no such process."""
@@ -187,6 +200,7 @@ class ProcTable:
                 environ = environ or _read(f"/proc/{facts.pid}/task/{thread}/environ")
         if environ is None:
             return b""
+        # Who is just ending has no environment any more, and is still shown as running.
         return parse_cookie(environ) if environ else None
 
     def children(self, pid: int) -> list[int] | None:
@@ -253,13 +267,13 @@ def _signalled(send: Callable[[int, int], None], target: int, signal_number: int
 
 
 def _read(path: str) -> bytes | None:
-    """All of a file of `/proc`; None when it cannot be read."""
+    """All of a file of `/proc`; empty when its process has ended, None when it may not be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in _OUT_OF_DESCRIPTORS:
             raise
-        return None
+        return b"" if error.errno in _NO_SUCH_PROCESS else None
     try:
         # Some of these files come in pieces smaller than what was asked for: only an empty read is the end.
         data = os.read(handle, _READ_BYTES)
@@ -268,9 +282,8 @@ def _read(path: str) -> bytes | None:
             piece = os.read(handle, _READ_BYTES)
             data += piece
         return data
-    except OSError:
-        # Gone between open and read (ESRCH), or not ours to read.
-        return None
+    except OSError as error:
+        return b"" if error.errno in _NO_SUCH_PROCESS else None
     finally:
         os.close(handle)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from acp_subagent.process.procfs import COOKIE, ProcessFacts, ProcessTable, ProcTable
 
@@ -24,11 +23,15 @@ class PsutilTable:
         self._psutil = psutil
 
     def sessions(self) -> dict[int, int]:
-        """The session of every process that may be asked for it."""
+        """The session of every process that may be asked for it; who has gone, as in `ProcessTable`."""
         found: dict[int, int] = {}
         for pid in self._psutil.pids():
-            with suppress(ProcessLookupError, PermissionError):
+            try:
                 found[pid] = os.getsid(pid)
+            except ProcessLookupError:
+                found[pid] = pid
+            except PermissionError:
+                continue
         return found
 
     def newest(self) -> int | None:
@@ -59,8 +62,12 @@ class PsutilTable:
 
     def cookie(self, facts: ProcessFacts) -> bytes | None:
         """Its launch cookie, as in `ProcessTable`."""
+        if not facts.alive:
+            return b""
         try:
             environ = self._psutil.Process(facts.pid).environ()
+        except self._psutil.NoSuchProcess:
+            return None
         except (self._psutil.Error, OSError):
             return b""
         return environ.get(COOKIE, "").encode(errors="surrogateescape") if environ else None

@@ -93,7 +93,7 @@ class Tree:
         # Those of them that the table still has, dead ones too: none is counted twice.
         self._counted: set[Identity] = set()
         #: true when somebody may have slipped through the last look: a member, or somebody in a new session,
-        #: ended before it was read, perhaps after a fork, or a process may be in the middle of an `exec`
+        #: ended before it was read, perhaps after a fork, or may be in the middle of an `exec` or of its end
         self.doubtful = False
         if leader is not None:
             self._keep([leader])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import psutil
 import pytest
@@ -81,7 +81,7 @@ def test_a_process_that_has_gone_is_an_ordinary_answer() -> None:
         facts = TABLE.facts(process.pid)
         assert facts is not None
     assert TABLE.facts(process.pid) is None
-    assert TABLE.cookie(facts) == b""
+    assert TABLE.cookie(facts) is None
     assert TABLE.children(process.pid) == []
     assert not signal_process(TABLE, facts.identity, signal.SIGTERM)
     assert not signal_group(process.pid, signal.SIGTERM)
@@ -102,6 +102,63 @@ def test_children_and_sessions_are_listed() -> None:
         sessions = TABLE.sessions()
         assert sessions[process.pid] == process.pid
         assert sessions[os.getpid()] == os.getsid(0)
+
+
+def test_who_ends_before_it_is_asked_for_its_session_is_told_as_in_one_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Left out, it would hide a child that it made after the list."""
+    with sleeper() as process:
+        gone = process.pid
+    listed = [str(os.getpid()), str(gone), "self"]
+    monkeypatch.setattr(os, "listdir", lambda path: listed)
+    assert TABLE.sessions() == {os.getpid(): os.getsid(0), gone: gone}
+
+
+def test_who_is_left_behind_while_numbers_are_tried_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a chain of processes, each of which starts the next one and ends."""
+    newest = TABLE.newest()
+    assert newest is not None
+    getsid = os.getsid
+    with ExitStack() as stack:
+        chain: list[subprocess.Popen[bytes]] = []
+
+        def getsid_of_a_link(pid: int) -> int:
+            if pid == chain[0].pid and len(chain) == 1:
+                chain.append(stack.enter_context(sleeper()))
+                chain[0].kill()
+                chain[0].wait()
+            return getsid(pid)
+
+        chain.append(stack.enter_context(sleeper()))
+        monkeypatch.setattr(os, "getsid", getsid_of_a_link)
+        found = TABLE.newer(newest)
+        if found is None:
+            pytest.skip("more than 256 processes were started on this machine within a millisecond")
+        assert chain[0].pid not in found
+        assert found[chain[1].pid] == chain[1].pid
+
+
+def test_the_cookie_of_who_has_just_ended_cannot_be_told() -> None:
+    """It was still shown as running: that it had none is not known."""
+    with sleeper() as process:
+        facts = TABLE.facts(process.pid)
+        assert facts is not None
+        assert TABLE.cookie(facts) == b""
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert TABLE.cookie(facts) is None
+    assert TABLE.cookie(facts) is None
+
+
+def test_the_cookie_of_who_may_not_be_read_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "refused")
+
+    facts = TABLE.facts(os.getpid())
+    assert facts is not None
+    monkeypatch.setattr(os, "open", refused)
+    assert TABLE.cookie(facts) == b""
 
 
 def test_the_processes_younger_than_a_number_are_found_without_their_threads() -> None:
