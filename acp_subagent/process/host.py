@@ -71,7 +71,7 @@ class ProcessHost:
         check_launch(spec)
         collect_late_exits()
         if self._watchdog is not None:
-            await self._watchdog.ensure_running()
+            self._watchdog.ensure_running()
         # One in each pass of the scheduler: everybody else has to wait while a process is started.
         async with self._starting:
             birth = Birth.now(self._census)
