@@ -80,6 +80,7 @@ SANS_IO = [
     "acp/failure_table.py",
     "supervised/output.py",
     "supervised/tool_calls.py",
+    "acp/session_state.py",
     "acp/tool_calls.py",
     "dsh/tool_calls.py",
     "dsh/activity.py",

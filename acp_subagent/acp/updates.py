@@ -1,9 +1,9 @@
 """`session/update`: which turn an update belongs to, what it changes, and which event it makes.
 
-Owns the dispatch by kind and everything that outlives a turn: usage, the session's own state, and the ids of
-earlier turns, by which a late update is known. Called by the reader for every frame: text chunks take a short
-way. What is replayed of an old session is no turn's: only its ids and the session's state are kept. Unknown
-kinds are counted and handed on raw; nothing that an agent sends raises here.
+Owns the dispatch by kind and what outlives a turn: usage, and the ids of earlier turns, by which a late
+update is known; what the session itself has come to, `session_state` keeps. Called by the reader for every frame:
+text chunks take a short way. What is replayed of an old session is no turn's: only its ids and the session's state
+are kept. Unknown kinds are counted and handed on raw; nothing that an agent sends raises here.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from acp_subagent.acp.session_state import CHANGES, SessionState
 from acp_subagent.acp.tool_calls import note_call, plan_from, usage_from
 from acp_subagent.acp.turn_record import AcpTurnRecord
 from acp_subagent.seam.activity import ToolCall, Usage
 from acp_subagent.seam.content import TextBlock, block_from_json
 from acp_subagent.seam.events import (
-    CommandsChanged,
     ContentChunk,
     Event,
-    ModeChanged,
-    OptionsChanged,
     PlanChanged,
     SessionChange,
-    SessionInfoChanged,
     TextChunk,
     ThoughtChunk,
     ToolCallChanged,
@@ -38,11 +35,6 @@ from acp_subagent.supervised.tool_calls import ToolCalls, TrackedCall
 #: ids of messages and tool calls of earlier turns that are remembered; the oldest go
 MAX_EARLIER_IDS = 10_000
 
-#: Kinds of what is the session's and not a turn's.
-_SESSION_KINDS = frozenset(
-    {"current_mode_update", "config_option_update", "available_commands_update", "session_info_update"}
-)
-
 Raw = dict[str, object]
 
 
@@ -56,8 +48,7 @@ class SessionUpdates:
         self._earlier_calls: dict[str, None] = {}  # of tool calls that the present turn has not taken up
         self._thought_ids: dict[str, None] = {}  # of the present turn; its other ids are in its record
         self._replaying: str | None = None  # the session whose history is being told
-        self._changes: dict[type[SessionChange], SessionChange] = {}  # the latest of each kind
-        self._untold: dict[type[SessionChange], SessionChange] = {}  # those that no turn was told of
+        self._state = SessionState()
         self._port: TurnPort | None = None
         self._handlers: dict[object, Callable[[Raw], None]] = {
             "agent_message_chunk": self._on_message_chunk,
@@ -67,10 +58,7 @@ class SessionUpdates:
             "tool_call_update": self._on_tool_call,
             "plan": self._on_plan,
             "usage_update": self._on_usage,
-            "current_mode_update": self._on_mode,
-            "config_option_update": self._on_options,
-            "available_commands_update": self._on_commands,
-            "session_info_update": self._on_session_info,
+            **dict.fromkeys(CHANGES, self._on_session_change),
         }
         self.session_id: str | None = None  #: the open session; None until it is known
         self.record: AcpTurnRecord | None = None  #: the open turn
@@ -85,7 +73,7 @@ class SessionUpdates:
     @property
     def session_changes(self) -> tuple[SessionChange, ...]:
         """What the session's mode, options, commands and info last changed to."""
-        return tuple(self._changes.values())
+        return self._state.latest
 
     def is_other_session(self, session_id: object) -> bool:
         """Whether the session is known and this is another one."""
@@ -118,9 +106,8 @@ class SessionUpdates:
             session=lambda: self.session_changes,
         )
         self._port = port
-        for change in self._untold.values():
+        for change in self._state.take_untold():
             self._emit(change)
-        self._untold.clear()
         return record
 
     def end_turn(self) -> None:
@@ -204,8 +191,8 @@ class SessionUpdates:
             _remember(self._earlier_ids, message_id)
         if isinstance(call_id, str):
             _remember(self._earlier_calls, call_id)
-        if isinstance(kind, str) and kind in _SESSION_KINDS:
-            self._handlers[kind](update)
+        if isinstance(kind, str) and kind in CHANGES:
+            self._on_session_change(update)
 
     def _handle(self, update: Raw) -> None:
         self.updates += 1
@@ -300,35 +287,14 @@ class SessionUpdates:
         self.usage = usage if usage.cost is not None else replace(usage, cost=self.usage.cost)
         self._emit(UsageChanged(self.usage))
 
-    def _on_mode(self, update: Raw) -> None:
-        mode_id = update.get("currentModeId")
-        if isinstance(mode_id, str):
-            self._change(ModeChanged(mode_id))
-        else:
+    def _on_session_change(self, update: Raw) -> None:
+        """The session itself has changed: tell it now or when the next turn begins."""
+        change = CHANGES[str(update["sessionUpdate"])](update)
+        if change is None:
             self._unknown(update)
-
-    def _on_options(self, update: Raw) -> None:
-        self._change(OptionsChanged(_objects(update.get("configOptions"))))
-
-    def _on_commands(self, update: Raw) -> None:
-        self._change(CommandsChanged(_objects(update.get("availableCommands"))))
-
-    def _on_session_info(self, update: Raw) -> None:
-        changes = {name: value for name, value in update.items() if name in {"title", "updatedAt"}}
-        known = self._changes.get(SessionInfoChanged)
-        so_far = known.changes if isinstance(known, SessionInfoChanged) else {}
-        self._change(SessionInfoChanged(changes), SessionInfoChanged({**so_far, **changes}))
-
-    def _change(self, change: SessionChange, whole: SessionChange | None = None) -> None:
-        """The session itself has changed: tell it now or when the next turn begins.
-
-        `whole` is what is kept, where `change` is only what is new.
-        """
-        self._changes[type(change)] = whole or change
-        if self._port is None:
-            self._untold[type(change)] = whole or change
-        else:
-            self._emit(change)
+            return
+        self._state.note(change, told=self._port is not None)
+        self._emit(change)
 
     def _late(self, its_id: str | None) -> bool:
         """Whether the id is one of an earlier turn; then the update is counted, and dropped."""
@@ -351,7 +317,3 @@ def _remember(ids: dict[str, None], *more: str) -> None:
 def _message_id(update: Raw) -> str | None:
     message_id = update.get("messageId")
     return message_id if isinstance(message_id, str) else None
-
-
-def _objects(value: object) -> tuple[Raw, ...]:
-    return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

@@ -17,6 +17,7 @@ LATE = {
     "acp_subagent.acp.failure_table",
     "acp_subagent.acp.handshake",
     "acp_subagent.acp.schema",
+    "acp_subagent.acp.session_state",
     "acp_subagent.acp.tool_calls",
     "acp_subagent.acp.turn_record",
     "acp_subagent.acp.updates",
