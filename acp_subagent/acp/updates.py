@@ -1,9 +1,9 @@
 """`session/update`: which turn an update belongs to, what it changes, and which event it makes.
 
 Owns the dispatch by kind and what outlives a turn: usage, and the ids of earlier turns, by which a late
-update is known; what the session itself has come to, `session_state` keeps. Called by the reader for every frame:
-text chunks take a short way. What is replayed of an old session is no turn's: only its ids and the session's state
-are kept. Unknown kinds are counted and handed on raw; nothing that an agent sends raises here.
+update is known; what the session itself has come to, `session_state` keeps. Called by the reader for every
+frame: text chunks take a short way. What is replayed of an old session is no turn's: only its ids and the
+session's state are kept. Unknown kinds are counted and handed on raw. Nothing that an agent sends raises.
 """
 
 from __future__ import annotations
