@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +152,10 @@ def test_a_relative_directory_is_relative_to_ours(tmp_path: Path) -> None:
     ],
 )
 def test_an_unusable_directory_is_a_failure_with_its_reason(
-    tmp_path: Path, make: object, reason: str
+    tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
     where = tmp_path / "where"
-    make(where)  # type: ignore[operator]
+    make(where)
     done = run({}, "--cwd", str(where), "--format", "json")
     assert done.code == 2
     assert done.json["failure"] == {"stage": "initialize", "category": "configuration", "reason": reason}

@@ -44,10 +44,14 @@ def or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+def list_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": schema}
+
+
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 SECONDS: dict[str, Any] = {"type": "number", "minimum": 0}
-BLOCKS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
+BLOCKS = list_of({"type": "object"})
 EXIT_STATUS = closed(
     {
         "code": or_null(COUNT),
@@ -61,7 +65,7 @@ DETAIL = closed(
         "rpc_error": or_null(closed({"code": {"type": "integer"}, "message": TEXT, "data": {}})),
         "stderr_tail": TEXT,
         "stop_reason": or_null(TEXT),
-        "noise": {"type": "array", "items": TEXT},
+        "noise": list_of(TEXT),
         "cause": or_null(TEXT),
         "exit_status": or_null(EXIT_STATUS),
         "deadline": or_null(TEXT),
@@ -70,92 +74,74 @@ DETAIL = closed(
         "advice": or_null(TEXT),
     }
 )
+USAGE = closed(
+    {
+        "used_tokens": or_null(COUNT),
+        "size_tokens": or_null(COUNT),
+        "cost": or_null(closed({"amount": {"type": "number"}, "currency": TEXT})),
+    }
+)
+PERMISSION = closed(
+    {
+        "kind": TEXT,
+        "policy": TEXT,
+        "decision": {"enum": ["allowed", "denied", "cancelled"]},
+        "tool_call_id": TEXT,
+        "option_id": or_null(TEXT),
+    }
+)
+TOOL_CALL = closed(
+    {
+        **dict.fromkeys(("id", "title", "kind", "status"), TEXT),
+        "locations": list_of(TEXT),
+        "content": {"type": "array"},
+        "raw_input": {},
+        "raw_output": {},
+    }
+)
+TEARDOWN = closed(
+    {
+        "rungs": {"type": "object", "additionalProperties": SECONDS},
+        "processes_found": COUNT,
+        "survivors": COUNT,
+        "failed": {"type": "boolean"},
+    }
+)
+COUNTERS = (
+    "updates",
+    "unknown_updates",
+    "repaired_frames",
+    "noise_lines",
+    "late_updates",
+    "early_updates_dropped",
+    "dropped_responses",
+    "permission_violations",
+    "output_dropped_bytes",
+)
 
 
 def schema(*, detail: bool = False) -> dict[str, Any]:
     failure = closed({**FAILURE["properties"], "detail": DETAIL}) if detail else FAILURE
+    times = ("spawn", "initialize", "new_session", "turn", "teardown")
     return closed(
         {
             "stop_reason": {"enum": ["completed", "aborted", "error", "max-tokens", "refusal"]},
             "text": TEXT,
             "output": BLOCKS,
-            "messages": {"type": "array", "items": BLOCKS},
+            "messages": list_of(BLOCKS),
             "diagnostic": or_null(TEXT),
             "failure": or_null(failure),
             "structured": {},
-            "usage": closed(
-                {
-                    "used_tokens": or_null(COUNT),
-                    "size_tokens": or_null(COUNT),
-                    "cost": or_null(closed({"amount": {"type": "number"}, "currency": TEXT})),
-                }
-            ),
-            "permissions": {
-                "type": "array",
-                "items": closed(
-                    {
-                        "kind": TEXT,
-                        "policy": TEXT,
-                        "decision": {"enum": ["allowed", "denied", "cancelled"]},
-                        "tool_call_id": TEXT,
-                        "option_id": or_null(TEXT),
-                    }
-                ),
-            },
-            "tool_calls": {
-                "type": "array",
-                "items": closed(
-                    {
-                        "id": TEXT,
-                        "title": TEXT,
-                        "kind": TEXT,
-                        "status": TEXT,
-                        "locations": {"type": "array", "items": TEXT},
-                        "content": {"type": "array"},
-                        "raw_input": {},
-                        "raw_output": {},
-                    }
-                ),
-            },
-            "plan": {
-                "type": "array",
-                "items": closed({"content": TEXT, "priority": TEXT, "status": TEXT}),
-            },
+            "usage": USAGE,
+            "permissions": list_of(PERMISSION),
+            "tool_calls": list_of(TOOL_CALL),
+            "plan": list_of(closed({"content": TEXT, "priority": TEXT, "status": TEXT})),
             "session": or_null(closed({"provider": TEXT, "cwd": TEXT, "token": TEXT})),
             "exit_status": or_null(EXIT_STATUS),
-            "teardown": or_null(
-                closed(
-                    {
-                        "rungs": {"type": "object", "additionalProperties": SECONDS},
-                        "processes_found": COUNT,
-                        "survivors": COUNT,
-                        "failed": {"type": "boolean"},
-                    }
-                )
-            ),
+            "teardown": or_null(TEARDOWN),
             "context_lost": {"type": "boolean"},
-            "timings": closed(
-                {
-                    name: or_null(SECONDS)
-                    for name in ("spawn", "initialize", "new_session", "turn", "teardown")
-                }
-            ),
-            "counters": closed(
-                dict.fromkeys(
-                    (
-                        "updates",
-                        "unknown_updates",
-                        "repaired_frames",
-                        "noise_lines",
-                        "late_updates",
-                        "early_updates_dropped",
-                        "dropped_responses",
-                        "permission_violations",
-                        "output_dropped_bytes",
-                    ),
-                    COUNT,
-                )
-            ),
+            "timings": closed(dict.fromkeys(times, or_null(SECONDS))),
+            "counters": closed(dict.fromkeys(COUNTERS, COUNT)),
         }
     )
 

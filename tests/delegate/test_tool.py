@@ -15,6 +15,7 @@ from acp_subagent import (
     SubagentAbortedError,
     SubagentResult,
     SubagentTool,
+    TextBlock,
     ToolResult,
     UnknownProviderError,
     UnsupportedCapabilityError,
@@ -61,7 +62,7 @@ async def test_the_request_is_what_the_model_and_the_host_said() -> None:
         tool = SubagentTool(subagents, "player", max_depth=2, persona="calm", deadlines=limits)
         await tool.call('{"description": "a label", "prompt": "a task"}', PARENT)
     request = player.requests[0]
-    assert request.blocks[0].text == "a task"  # type: ignore[union-attr]
+    assert request.blocks == (TextBlock("a task"),)
     assert (request.label, request.parent, request.abort) == ("a label", PARENT, None)
     assert (request.max_depth, request.persona, request.deadlines) == (2, "calm", limits)
 
@@ -161,7 +162,7 @@ async def test_what_the_host_got_wrong_is_raised() -> None:
     async with service_of(Player(answers)) as subagents:
         tool = SubagentTool(subagents, "player")
         with pytest.raises(ConfigurationError):
-            await tool.call(CALL, "/srv")  # type: ignore[arg-type]
+            await tool.call(CALL, "/srv")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ServiceClosedError):
         await tool.call(CALL, PARENT)
 
@@ -218,7 +219,7 @@ async def test_options_that_the_provider_cannot_honour_are_refused_at_once() -> 
         with pytest.raises(ConfigurationError):
             SubagentTool(subagents, "deep", max_depth=-1)
         with pytest.raises(ConfigurationError):
-            SubagentTool(subagents, "deep", max_depth="unlimited")  # type: ignore[arg-type]
+            SubagentTool(subagents, "deep", max_depth="unlimited")  # type: ignore[arg-type]  # wrong on purpose
         for options in (
             {"persona": "calm"},
             {"tool_filter": ["read"]},

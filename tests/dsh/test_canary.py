@@ -209,7 +209,7 @@ async def test_the_secrets_are_where_they_belong(watch: DshWatch) -> None:
                     events.append(event)
                 result = await run.result()
     assert result.text == secret("answer")
-    shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]
+    shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]  # every event has them
     assert leaks(shown) >= {"answer", "piece", "thought", "event-kind", "event-value", "stderr"}
     (call,) = result.tool_calls
     assert leaks([call.id, call.title]) == {"call-id", "tool-name"}

@@ -33,14 +33,14 @@ def take_away() -> None:
                 delattr(module, name)
     sys.platform = "win32"
     console = types.ModuleType("msvcrt")
-    console.setmode = lambda fd, mode: mode  # type: ignore[attr-defined]
+    console.setmode = lambda fd, mode: mode  # type: ignore[attr-defined]  # replaced
     sys.modules["msvcrt"] = console
-    os.O_BINARY = 0  # type: ignore[attr-defined]
+    os.O_BINARY = 0  # type: ignore[attr-defined]  # replaced
 
     def refuse(*arguments: Any) -> None:
         raise OSError("select works on sockets only")
 
-    select.select = refuse  # type: ignore[assignment]
+    select.select = refuse  # type: ignore[assignment]  # replaced
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ async def played(
             run: Any = first
             for number in range(prompts):
                 if number:
-                    run = await first.resume("more")  # type: ignore[attr-defined]
+                    run = await first.resume("more")  # type: ignore[attr-defined]  # an ACP run has it
                 events += [event async for event in run.events()]
                 results.append(await run.result())
     return results, events, scene

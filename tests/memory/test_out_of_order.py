@@ -99,7 +99,7 @@ async def test_chunks_behind_the_answer_belong_to_the_turn_and_later_ones_to_non
         async with await subagents.start("memory", scene.request()) as run:
             first = await run.result()
             await trio.sleep(2)
-            second = await (await run.resume("more")).result()  # type: ignore[attr-defined]
+            second = await (await run.resume("more")).result()  # type: ignore[attr-defined]  # an ACP run has it
     assert first.text == "one two"
     assert second.text == "second"
     assert len(second.messages) == 1
@@ -175,7 +175,7 @@ async def test_what_changes_of_the_session_between_turns_is_told_with_the_next(t
         async with await subagents.start("memory", scene.request()) as run:
             await run.result()
             await trio.sleep(2)
-            second = await run.resume("more")  # type: ignore[attr-defined]
+            second = await run.resume("more")  # type: ignore[attr-defined]  # an ACP run has it
             early = second.events()
             await trio.sleep(1)
             late = second.events()

@@ -269,6 +269,6 @@ async def test_a_child_that_dies_between_turns_ends_the_session(tmp_path: Path) 
             await trio.sleep(2)
             assert scene.agent.ended_at == pytest.approx(1, abs=0.1)  # its tree is ended at once
             with pytest.raises(SessionEndedError):
-                await run.resume("more")  # type: ignore[attr-defined]
+                await run.resume("more")  # type: ignore[attr-defined]  # an ACP run has it
             assert await run.result() is result
     assert scene.failures == []

@@ -43,7 +43,7 @@ async def asked(
 class Contrary:
     """What raises when it is compared."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # unhashable on purpose
 
     def __eq__(self, other: object) -> bool:
         raise RuntimeError
@@ -311,7 +311,7 @@ async def test_nothing_is_allowed_after_a_cancelled_turn_until_the_next(policy: 
             run.cancel()
             await run.result()
             await trio.sleep(2)
-            async with await run.resume("more") as more:  # type: ignore[attr-defined]
+            async with await run.resume("more") as more:  # type: ignore[attr-defined]  # an ACP run has it
                 assert (await more.result()).stop_reason == "completed"
     assert answers == [CANCELLED, DENIED if policy == "reject" else ALLOWED]
 

@@ -115,10 +115,10 @@ async def test_the_deadlines_hold_for_each_turn_of_a_chain(tmp_path: Path) -> No
         async with await subagents.start("memory", request) as run:
             assert (await run.result()).stop_reason == "completed"
             await trio.sleep(5000)  # between turns nothing expires
-            second = await run.resume("more")  # type: ignore[attr-defined]
+            second = await run.resume("more")  # type: ignore[attr-defined]  # an ACP run has it
             result = await second.result()
             assert result.diagnostic == said("turn-deadline")
-            third = await run.resume("more")  # type: ignore[attr-defined]
+            third = await run.resume("more")  # type: ignore[attr-defined]  # an ACP run has it
             assert (await third.result()).stop_reason == "completed"
 
 

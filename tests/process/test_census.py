@@ -90,7 +90,7 @@ async def test_a_look_that_fails_fails_for_all_who_share_it(table: Table) -> Non
     def out_of_descriptors() -> dict[int, int]:
         raise OSError(errno.EMFILE, "too many open files")
 
-    table.sessions = out_of_descriptors  # type: ignore[method-assign]
+    table.sessions = out_of_descriptors  # type: ignore[method-assign]  # replaced
 
     async def look() -> None:
         nonlocal failures

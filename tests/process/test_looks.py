@@ -25,7 +25,7 @@ def test_strangers_who_are_all_dead_are_read_once(scene: Scene) -> None:
     """Where nobody reaps orphans there are thousands of them."""
     read = []
     facts = scene.table.facts
-    scene.table.facts = lambda pid: (read.append(pid), facts(pid))[1]  # type: ignore[method-assign, func-returns-value]
+    scene.table.facts = lambda pid: (read.append(pid), facts(pid))[1]  # type: ignore[method-assign, func-returns-value]  # replaced
     for pid in range(300, 320):
         scene.table.add(pid, state="Z")
     for _ in range(3):
@@ -40,7 +40,7 @@ def test_a_look_at_which_a_stranger_in_a_new_session_has_just_ended_is_not_trust
     """It may be a link of a chain that leaves its session with each fork, and have left the next one."""
     scene.table.add(101, state=state or "S")
     if state is None:
-        scene.table.facts = {LEADER: scene.table.rows[LEADER]}.get  # type: ignore[method-assign, assignment]
+        scene.table.facts = {LEADER: scene.table.rows[LEADER]}.get  # type: ignore[method-assign, assignment]  # replaced
     scene.members()
     assert scene.tree.doubtful
     scene.members()
@@ -65,7 +65,7 @@ def test_a_member_that_makes_a_session_while_we_look_belongs(scene: Scene) -> No
     scene.table.add(101, session=LEADER)
     listed = scene.table.sessions()
     scene.table.add(101)
-    scene.table.sessions = lambda: listed  # type: ignore[method-assign]
+    scene.table.sessions = lambda: listed  # type: ignore[method-assign]  # replaced
     assert scene.members() == {LEADER, 101}
 
 

@@ -186,7 +186,7 @@ async def test_a_child_that_nobody_can_own_is_not_left_behind(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, owner: type
 ) -> None:
     before = children()
-    monkeypatch.setattr(owner, "__init__", once(owner.__init__, fail))  # type: ignore[misc]
+    monkeypatch.setattr(owner, "__init__", once(owner.__init__, fail))  # type: ignore[misc]  # replaced
     async with stage.service("echo", faulty=True) as subagents:
         with pytest.raises(SubagentStartError, match=UNKNOWN):
             await subagents.start("fake", SubagentRequest(prompt="x", parent=Parent(cwd="/")))
@@ -230,7 +230,7 @@ async def test_what_raises_whenever_it_is_called_ends_its_own_run_and_no_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, owner: type, name: str
 ) -> None:
     before, real, broken = children(), getattr(owner, name), list[object]()
-    real_init: Any = owner.__init__  # type: ignore[misc]
+    real_init: Any = owner.__init__  # type: ignore[misc]  # replaced
 
     def replacement(self: object, *args: Any) -> Any:
         if any(self is one for one in broken):

@@ -189,7 +189,7 @@ async def test_the_secrets_are_where_they_belong(watch: AcpWatch) -> None:
                     events.append(event)
                 result = await run.result()
     assert result.text == secret("answer")
-    shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]
+    shown = [getattr(event, name) for event in events for name in type(event).__slots__]  # type: ignore[attr-defined]  # every event has them
     assert leaks(shown) >= {"session-title", "update-kind", "update-value", "command", "config-name", "mode"}
     assert {"answer", "thought", "stderr"} <= leaks([getattr(event, "text", "") for event in events])
     [call] = result.tool_calls

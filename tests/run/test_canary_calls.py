@@ -71,14 +71,14 @@ def test_a_configuration_that_is_changed_repeats_no_value(name: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: SubagentRequest(prompt={SECRET: SECRET}),  # type: ignore[dict-item]
-        lambda: SubagentRequest(prompt=[SECRET]),  # type: ignore[list-item]
-        lambda: SubagentRequest(prompt="x", parent=SECRET),  # type: ignore[arg-type]
-        lambda: SubagentRequest(prompt="x", abort=SECRET),  # type: ignore[arg-type]
-        lambda: SubagentRequest(prompt="x", session=SECRET),  # type: ignore[arg-type]
-        lambda: SubagentRequest(prompt="x", deadlines=SECRET),  # type: ignore[arg-type]
-        lambda: Parent(depth=SECRET),  # type: ignore[arg-type]
-        lambda: Deadlines(turn_seconds=SECRET),  # type: ignore[arg-type]
+        lambda: SubagentRequest(prompt={SECRET: SECRET}),  # type: ignore[dict-item]  # wrong on purpose
+        lambda: SubagentRequest(prompt=[SECRET]),  # type: ignore[list-item]  # wrong on purpose
+        lambda: SubagentRequest(prompt="x", parent=SECRET),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: SubagentRequest(prompt="x", abort=SECRET),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: SubagentRequest(prompt="x", session=SECRET),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: SubagentRequest(prompt="x", deadlines=SECRET),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: Parent(depth=SECRET),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: Deadlines(turn_seconds=SECRET),  # type: ignore[arg-type]  # wrong on purpose
         lambda: SessionRef.from_json({"provider": SECRET, "cwd": SECRET, "token": [SECRET]}),
     ],
 )
@@ -284,5 +284,5 @@ async def test_a_resume_that_is_refused_repeats_no_value(stage: Stage) -> None:
             async with await subagents.start("fake", stage.request(SECRET)) as run:
                 for prompt in (SECRET, [SECRET], {SECRET: SECRET}):
                     with pytest.raises(SubagentError) as caught:
-                        await run.resume(prompt)  # type: ignore[attr-defined]
+                        await run.resume(prompt)  # type: ignore[attr-defined]  # an ACP run has it
                     assert [text for text in texts_of_exception(caught.value) if leaks(text)] == []

@@ -121,7 +121,7 @@ async def test_each_failed_turn_of_a_chain_is_told(stage: Stage) -> None:
         async with await subagents.start("fake", stage.request()) as run:
             await run.result()
             for _ in range(2):
-                async with await run.resume("more") as again:  # type: ignore[attr-defined]
+                async with await run.resume("more") as again:  # type: ignore[attr-defined]  # an ACP run has it
                     await again.result()
     assert [failure.category for failure in stage.failures] == ["remote-error", "remote-limit"]
 

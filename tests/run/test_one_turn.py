@@ -152,7 +152,7 @@ async def test_content_that_the_agent_does_not_take_is_refused_before_it_is_sent
     image = ImageBlock(data="aGk=", mime_type="image/png")
     async with stage.service({"turns": [[{"text": "x"}]]}) as subagents:
         with pytest.raises(UnsupportedCapabilityError, match="image"):
-            await subagents.start("fake", stage.request(prompt=[image]))  # type: ignore[arg-type]
+            await subagents.start("fake", stage.request(prompt=[image]))  # type: ignore[arg-type]  # wrong on purpose
         async with await subagents.start("fake", stage.request()) as run:
             await run.result()
             assert isinstance(run, SupportsResume)

@@ -165,7 +165,7 @@ async def test_a_refused_capability_keeps_its_exception_with_a_note(
     image = ImageBlock(data="aGk=", mime_type="image/png")
     async with stage.service(STAYS, **IMPATIENT) as subagents:
         with pytest.raises(UnsupportedCapabilityError) as caught:
-            await subagents.start("fake", stage.request(prompt=[image]))  # type: ignore[arg-type]
+            await subagents.start("fake", stage.request(prompt=[image]))  # type: ignore[arg-type]  # wrong on purpose
     assert caught.value.__notes__ == [SURVIVORS]
     assert [failure.diagnostic for failure in stage.failures] == [SURVIVORS]
 

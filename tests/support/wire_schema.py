@@ -44,7 +44,7 @@ def _is_integer(checker: Any, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_Validator = extend(  # type: ignore[no-untyped-call]
+_Validator = extend(  # type: ignore[no-untyped-call]  # the library has no type for it
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
