@@ -302,29 +302,36 @@ async def open_subagents(
     error: BaseException | None = None
     try:
         async with trio.open_nursery() as beside:
-            async with trio.open_nursery() as nursery:
-                service = SubagentService(
-                    nursery,
-                    on_failure=on_failure,
-                    reaper=reaper,
-                    max_concurrent_runs=max_concurrent_runs,
-                    hurry_seconds=hurry_seconds,
-                )
-                beside.start_soon(service._heed_cancellation)
-                nursery.start_soon(service._cancellation.wait)
-                try:
-                    yield service
-                except BaseException as exc:  # noqa: BLE001  raised again below, outside the nurseries
-                    error = exc
-                service._close()
+            try:
+                async with trio.open_nursery() as nursery:
+                    service = SubagentService(
+                        nursery,
+                        on_failure=on_failure,
+                        reaper=reaper,
+                        max_concurrent_runs=max_concurrent_runs,
+                        hurry_seconds=hurry_seconds,
+                    )
+                    beside.start_soon(service._heed_cancellation)
+                    nursery.start_soon(service._cancellation.wait)
+                    try:
+                        yield service
+                    except BaseException as exc:  # noqa: BLE001  raised again below, outside the nurseries
+                        error = exc
+                    service._close()
+            finally:
+                service._ended.set()
             error = service._leaving or error
-            service._ended.set()
             beside.cancel_scope.cancel()
     except BaseExceptionGroup as group:  # a task of a provider raised, which only a handler of the host may
         # The body was cancelled for that, unless it had raised before.
-        error = _plain(group) if error is None or isinstance(error, trio.Cancelled) else error
+        error = _plain(group) if _plain(error) is None else error
     finally:
-        await service._release()
+        try:
+            # In a task of its own: an interrupt from the keyboard comes to whatever the first one waits for.
+            async with trio.open_nursery() as last:
+                last.start_soon(service._release)
+        except BaseExceptionGroup as group:
+            error = _plain(group) or error
     if error is not None:
         try:
             raise error
@@ -333,10 +340,10 @@ async def open_subagents(
     await trio.lowlevel.checkpoint_if_cancelled()
 
 
-def _plain(group: BaseExceptionGroup) -> BaseException | None:
-    """What is in a group, without cancellations, which come again by themselves; alone if it is alone."""
-    _, rest = group.split(trio.Cancelled)
-    error: BaseException | None = rest
+def _plain(error: BaseException | None) -> BaseException | None:
+    """Without cancellations, which come again by themselves; what is in a group, when it is alone in it."""
+    if isinstance(error, BaseExceptionGroup):
+        _, error = error.split(trio.Cancelled)
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    return error
+    return None if isinstance(error, trio.Cancelled) else error

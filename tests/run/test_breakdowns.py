@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from acp_subagent import (
     Failure,
@@ -31,6 +32,7 @@ from acp_subagent import (
 from acp_subagent.acp.conversation import AcpConversation
 from acp_subagent.process.child import Child
 from acp_subagent.process.tree import Tree
+from acp_subagent.process.watchdog import Watchdog
 from acp_subagent.seam.feed import EventFeed
 from acp_subagent.supervised.line import Line
 from acp_subagent.supervised.turn import Turn
@@ -91,6 +93,7 @@ async def delegate(stage: Stage, scenario: Any, **settings: Any) -> None:
         (EventFeed, "lift"),
         (AcpConversation, "cancel_turn"),
         (Tree, "look"),
+        (Watchdog, "aclose"),
     ],
 )
 def test_an_interrupt_from_the_keyboard_comes_out_plain_wherever_it_comes_and_leaves_nothing(
@@ -145,6 +148,36 @@ def test_a_callback_of_the_host_that_leaves_the_program_ends_it_plainly_and_leav
         trio.run(use_a_host_that_leaves, stage, scenario, where)
     assert left.value.code == 7
     assert children() == before
+
+
+async def test_a_service_that_a_handler_has_left_does_not_sit_out_the_time_to_hurry(stage: Stage) -> None:
+    provider = stage.provider(
+        "turn-permission", faulty=True, permission="ask", permission_handler=leave_in_a_task
+    )
+    began = trio.current_time()
+    with pytest.raises(SystemExit):
+        async with open_subagents(hurry_seconds=BOUND_SECONDS) as subagents:
+            subagents.register(provider)
+            await subagents.run("fake", stage.request())
+    assert trio.current_time() < began + BOUND_SECONDS
+
+
+def test_an_interrupt_during_a_cancellation_is_not_lost_in_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AcpConversation, "cancel_turn", once(AcpConversation.cancel_turn, interrupt))
+
+    async def cancel_a_body_with_a_nursery() -> None:
+        with trio.CancelScope() as scope:
+            async with open_subagents() as subagents, trio.open_nursery() as nursery:
+                subagents.register(stage.provider("end-silent", faulty=True))
+                await subagents.start("fake", stage.request())
+                nursery.start_soon(trio.sleep_forever)
+                await trio.testing.wait_all_tasks_blocked(0.1)
+                scope.cancel()
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(cancel_a_body_with_a_nursery)
 
 
 async def test_a_turn_whose_first_events_cannot_be_handed_out_settles_as_unexpected(
