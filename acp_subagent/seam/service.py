@@ -323,8 +323,9 @@ async def open_subagents(
             error = service._leaving or error
             beside.cancel_scope.cancel()
     except BaseExceptionGroup as group:  # a task of a provider raised, which only a handler of the host may
-        # The body was cancelled for that, unless it had raised before.
-        error = _plain(group) if _plain(error) is None else error
+        # The body was cancelled for that, or had raised before; what leaves the program comes before that.
+        left = _plain(group)
+        error = left if _plain(error) is None or not isinstance(left, Exception | None) else error
     finally:
         try:
             # In a task of its own: an interrupt from the keyboard comes to whatever the first one waits for.

@@ -180,6 +180,39 @@ def test_an_interrupt_during_a_cancellation_is_not_lost_in_it(
         trio.run(cancel_a_body_with_a_nursery)
 
 
+async def test_a_body_that_fails_when_it_is_cancelled_does_not_hide_that_a_handler_has_left(
+    stage: Stage,
+) -> None:
+    provider = stage.provider(
+        "turn-permission", faulty=True, permission="ask", permission_handler=leave_in_a_task
+    )
+    with pytest.raises(SystemExit):
+        async with open_subagents() as subagents:
+            subagents.register(provider)
+            try:
+                await subagents.run("fake", stage.request())
+                await trio.sleep_forever()
+            finally:
+                fail()
+
+
+def test_an_interrupt_while_a_failed_body_is_cleaned_up_is_not_lost(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AcpConversation, "cancel_turn", once(AcpConversation.cancel_turn, interrupt))
+
+    async def fail_in_the_body() -> None:
+        with suppress(RuntimeError):
+            async with open_subagents() as subagents:
+                subagents.register(stage.provider("end-silent", faulty=True))
+                await subagents.start("fake", stage.request())
+                await trio.testing.wait_all_tasks_blocked(0.1)
+                fail()
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(fail_in_the_body)
+
+
 async def test_a_turn_whose_first_events_cannot_be_handed_out_settles_as_unexpected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
