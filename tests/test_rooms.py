@@ -40,6 +40,7 @@ ORDER = {
         "result",
         "lifecycle",
         "cancellation",
+        "leaving",
         "run",
         "service",
     ],

@@ -27,6 +27,7 @@ from acp_subagent.delegate.outcome import (
     tool_result,
 )
 from acp_subagent.errors import ConfigurationError, ServiceClosedError
+from acp_subagent.seam.leaving import foremost
 from acp_subagent.seam.request import SubagentRequest
 from acp_subagent.seam.result import SubagentStopReason
 from acp_subagent.seam.run import SubagentRun
@@ -253,15 +254,19 @@ async def open_job_table(*, max_running_jobs: int = 32) -> AsyncIterator[JobTabl
     if isinstance(max_running_jobs, bool) or not isinstance(max_running_jobs, int) or max_running_jobs < 1:
         raise ConfigurationError("max_running_jobs must be an integer of at least 1.")
     body_error: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        table = JobTable(nursery, max_running_jobs=max_running_jobs)
-        try:
-            yield table
-        except BaseException as exc:  # noqa: BLE001  raised again below, outside the nursery
-            body_error = exc
-        await table._close()
+    try:
+        async with trio.open_nursery() as nursery:
+            table = JobTable(nursery, max_running_jobs=max_running_jobs)
+            try:
+                yield table
+            except BaseException as exc:  # noqa: BLE001  raised again below, outside the nursery
+                body_error = exc
+            await table._close()
+    except BaseExceptionGroup as group:  # an interrupt, or a callback that leaves
+        body_error = foremost(body_error, group)
     if body_error is not None:
         try:
             raise body_error
         finally:
             del body_error  # no cycle of exception and frame
+    await trio.lowlevel.checkpoint_if_cancelled()

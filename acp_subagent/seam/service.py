@@ -26,6 +26,7 @@ from acp_subagent.errors import (
 )
 from acp_subagent.seam.cancellation import Cancellation
 from acp_subagent.seam.capabilities import check_capabilities
+from acp_subagent.seam.leaving import foremost
 from acp_subagent.seam.request import Parent, SessionInfo, SessionRef, SubagentRequest, check_seconds
 from acp_subagent.seam.run import (
     SharedResources,
@@ -324,27 +325,17 @@ async def open_subagents(
             beside.cancel_scope.cancel()
     except BaseExceptionGroup as group:  # a task of a provider raised, which only a handler of the host may
         # The body was cancelled for that, or had raised before; what leaves the program comes before that.
-        left = _plain(group)
-        error = left if _plain(error) is None or not isinstance(left, Exception | None) else error
+        error = foremost(error, group)
     finally:
         try:
             # In a task of its own: an interrupt from the keyboard comes to whatever the first one waits for.
             async with trio.open_nursery() as last:
                 last.start_soon(service._release)
         except BaseExceptionGroup as group:
-            error = _plain(group) or error
+            error = foremost(error, group)
     if error is not None:
         try:
             raise error
         finally:
             del error  # no cycle of exception and frame
     await trio.lowlevel.checkpoint_if_cancelled()
-
-
-def _plain(error: BaseException | None) -> BaseException | None:
-    """Without cancellations, which come again by themselves; what is in a group, when it is alone in it."""
-    if isinstance(error, BaseExceptionGroup):
-        _, error = error.split(trio.Cancelled)
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return None if isinstance(error, trio.Cancelled) else error

@@ -174,3 +174,15 @@ async def test_a_run_that_does_not_heed_its_abort_is_cancelled_in_the_end(
     expected = ("killed", None) if teardown is None else ("failed", f"aborted\n{SURVIVORS}")
     assert [(job.status, job.detail) for job in jobs.jobs()] == [expected]
     assert player.open_runs == 0
+
+
+@pytest.mark.parametrize("leaves", [KeyboardInterrupt, SystemExit])
+async def test_what_leaves_the_program_from_a_callback_comes_out_plain(leaves: type[BaseException]) -> None:
+    def leave(notice: JobNotice) -> None:
+        raise leaves
+
+    with pytest.raises(leaves):
+        async with service_of(Player(answers)) as subagents, open_job_table() as jobs:
+            jobs.observe(leave)
+            jobs.start(subagents, "player", task())
+            await trio.sleep_forever()
