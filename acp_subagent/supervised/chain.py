@@ -4,7 +4,6 @@ Owns the nursery of the child's tasks, the order of things (spawn, handshake, pu
 and what becomes of everything that can interrupt it. The nursery is shielded: a cancellation from outside
 becomes our own intent, so that the answers, the drains and the ladder outlive it. Nothing here lets an
 exception reach a nursery: it is kept as data and becomes the outcome of a start or of a turn.
-
 What is said to the child is the conversation's business; what a turn waits for, the turn's.
 """
 
@@ -164,7 +163,8 @@ class Chain:
             except BaseException as exc:  # noqa: BLE001  only a handler of the host that leaves the program
                 crash = plain(exc)
                 await self._collapse(crash)
-        self._started.set()
+            finally:
+                self._started.set()
         if crash is not None and not isinstance(crash, Exception):
             raise crash
 
@@ -345,6 +345,6 @@ class Chain:
         finally:
             await self._ladder.climb(self._hurry)
             self._disposed.set()  # at once: whatever else goes wrong, nobody waits for ever
-        with contained("closing the line of a run that broke down"):
-            self._line.close()
-        self._opening.give_place_back()
+            self._opening.give_place_back()
+            with contained("closing the line of a run that broke down"):
+                self._line.close()

@@ -31,6 +31,7 @@ class Ladder:
         self._line = line
         self._conversation = conversation
         self._leave_scope = trio.CancelScope()
+        self._climbed = False
         self.report: TeardownReport | None = None  #: None when there was nothing to end, or it has not ended
         self.error: SubagentTeardownError | None = None  #: when something was left, or the end was not seen
 
@@ -52,7 +53,9 @@ class Ladder:
             _log.error("taking leave of an agent raised %s", type(exc).__name__)
 
     async def climb(self, hurry: Hurry) -> None:
-        """End the tree; once `hurry` has begun, by the kill. Raises nothing."""
+        """End the tree; once `hurry` has begun, by the kill. Raises nothing; does nothing the second time."""
+        if self._climbed:
+            return
         child = self._line.child
         if child is not None:
             try:
@@ -62,6 +65,7 @@ class Ladder:
                 self.report = replace(self.report or NOTHING_ENDED, failed=True, cause=exc)
             log_teardown(child, self.report)
             self.error = self._judged(self.report)
+        self._climbed = True
         self.advance(LifeEvent.LADDER_ENDED)
 
     def _judged(self, report: TeardownReport) -> SubagentTeardownError | None:

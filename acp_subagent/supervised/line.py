@@ -55,6 +55,7 @@ class Line:
         self._wire_log: WireLog | None = None
         self._stderr = StderrLines(lambda: turn().feed)
         self._connection: Connection | None = None
+        self._observed = False  # the child was waited for, and nothing came, not even its exit
         self.exit_observation_seconds = exit_observation_seconds  #: for the exit, when a stream has ended
         self.child: Child | None = None
 
@@ -100,7 +101,8 @@ class Line:
     def needs_observation(self) -> bool:
         """Whether only the child's exit, which has not been seen, can tell why the stream ended."""
         assert self.child is not None
-        return self.child.exit_status is None and self.connection.ending not in _SELF_EXPLAINING
+        explained = self._observed or self.connection.ending in _SELF_EXPLAINING
+        return self.child.exit_status is None and not explained
 
     def silence(self) -> Outcome:
         """Why a line that has ended brought no answer. An exit that was seen comes before all else."""
@@ -125,8 +127,9 @@ class Line:
         await self.connection.write()
         if not self.connection.write_broken.is_set():
             return
-        with trio.move_on_after(self.exit_observation_seconds):
+        with trio.move_on_after(self.exit_observation_seconds) as observation:
             await self.connection.ended.wait()
+        self._observed = observation.cancelled_caught
         self.connection.stop()
 
     # -- the pace of the reader (wire.connection.BackPressure)

@@ -86,6 +86,10 @@ class Agent:
         """Say no more, and stay."""
         self._theirs.send_stream.close()
 
+    def close_stdin(self) -> None:
+        """Read no more, and stay."""
+        self._theirs.receive_stream.close()
+
     async def receive(self) -> Frame:
         """The next frame; `trio.EndOfChannel` when there is none any more."""
         while not self._lines:

@@ -162,6 +162,33 @@ async def test_a_service_that_a_handler_has_left_does_not_sit_out_the_time_to_hu
     assert trio.current_time() < began + BOUND_SECONDS
 
 
+async def test_a_callback_that_leaves_while_another_has_made_the_run_break_down_leaves_nothing(
+    stage: Stage,
+) -> None:
+    provider = stage.provider(
+        "turn-permission", faulty=True, permission="ask", permission_handler=leave_in_a_task
+    )
+    descriptors = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(SystemExit):
+        async with open_subagents() as subagents:
+            subagents.register(provider)
+            run = await subagents.start("fake", stage.request())
+            run.when_settled(leave)
+            await trio.sleep_forever()
+    assert set(os.listdir("/proc/self/fd")) <= descriptors
+
+
+async def test_a_callback_that_leaves_when_the_child_has_gone_is_no_fault_of_the_ladder(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(SystemExit):
+        async with open_subagents() as subagents:
+            subagents.register(stage.provider("echo", faulty=True))
+            await subagents.run("fake", stage.request(), on_ready=lambda run: run.when_settled(leave))
+            await trio.sleep_forever()
+    assert "ladder-ended" not in caplog.text
+
+
 def test_an_interrupt_during_a_cancellation_is_not_lost_in_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
