@@ -11,6 +11,7 @@ Who belongs to a tree is decided in `tree`.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from acp_subagent.process.procfs import Identity, ProcessFacts, ProcessTable
 
@@ -23,8 +24,12 @@ _EMPTY_REMEMBERED = 4096
 class Snapshot:
     """One look at the process table: the sessions at once, the rest when somebody asks, each thing once."""
 
-    def __init__(self, table: ProcessTable, sessions: dict[int, int]) -> None:
+    def __init__(
+        self, table: ProcessTable, sessions: dict[int, int], owners: Mapping[int, object] | None = None
+    ) -> None:
         self._table = table
+        #: who owned which session when the look was taken: by the time it is used, a tree may be over
+        self.owners = owners or {}
         self._facts: dict[int, ProcessFacts | None] = {}
         self._cookies: dict[int, bytes | None] = {}
         #: the pids in each session
@@ -60,7 +65,7 @@ class Census:
 
     def look(self) -> Snapshot:
         """Look at the process table now. Raises `OSError` when descriptors have run out."""
-        snapshot = Snapshot(self.table, self.table.sessions())
+        snapshot = Snapshot(self.table, self.table.sessions(), self._owners.copy())
         self.looks += 1
         # Sessions that have gone are forgotten, so that a number used again counts as new.
         first_seen = self._first_seen
@@ -87,14 +92,19 @@ class Census:
         if self._owners.get(session) is owner:
             del self._owners[session]
 
-    def unclaimed(self, snapshot: Snapshot, *, since_look: int) -> list[int]:
-        """The sessions that appeared after that look and belong to no tree yet."""
-        first_seen, owners = self._first_seen, self._owners
+    def unclaimed(self, snapshot: Snapshot, owner: object, *, since_look: int) -> list[int]:
+        """The sessions that appeared after that look and belong to no tree yet.
+
+        One that belonged to another than `owner` when the snapshot was taken is what is left of that one.
+        """
+        first_seen, owners, then = self._first_seen, self._owners, snapshot.owners
         never = self.looks + 1
         return [
             session
             for session in snapshot.members
-            if first_seen.get(session, never) > since_look and session not in owners
+            if first_seen.get(session, never) > since_look
+            and session not in owners
+            and then.get(session, owner) is owner
         ]
 
     def doubts(self, process: Identity) -> bool:

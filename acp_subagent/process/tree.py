@@ -208,7 +208,7 @@ class Tree:
     def _strangers(self, snapshot: Snapshot) -> Iterator[tuple[int, list[ProcessFacts | None]]]:
         """The sessions that nobody has claimed and that are as new as ours; None is who has gone since."""
         # The youngest first: whoever is replaced by its own child again and again is there for a moment only.
-        for session in reversed(self.census.unclaimed(snapshot, since_look=self._birth.look)):
+        for session in reversed(self.census.unclaimed(snapshot, self, since_look=self._birth.look)):
             pids = snapshot.members[session]
             if session == self._own_session or self._dead_strangers.get(session) == pids:
                 continue

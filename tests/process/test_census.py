@@ -11,6 +11,8 @@ from acp_subagent.process.census import Census
 from acp_subagent.process.teardown import Scans
 from tests.process.made_up import Table
 
+NOBODY = object()  #: owns no session
+
 
 @pytest.fixture
 def table() -> Table:
@@ -24,9 +26,9 @@ def test_a_session_is_new_to_whoever_looked_before_it_appeared(table: Table) -> 
     census.look()
     table.add(20)
     snapshot = census.look()
-    assert census.unclaimed(snapshot, since_look=1) == [20]
-    assert census.unclaimed(snapshot, since_look=2) == []
-    assert census.unclaimed(snapshot, since_look=0) == [10, 20]
+    assert census.unclaimed(snapshot, NOBODY, since_look=1) == [20]
+    assert census.unclaimed(snapshot, NOBODY, since_look=2) == []
+    assert census.unclaimed(snapshot, NOBODY, since_look=0) == [10, 20]
 
 
 def test_a_session_number_that_was_free_in_between_is_new_again(table: Table) -> None:
@@ -36,7 +38,7 @@ def test_a_session_number_that_was_free_in_between_is_new_again(table: Table) ->
     census.look()
     table.rows[10] = row
     snapshot = census.look()
-    assert census.unclaimed(snapshot, since_look=2) == [10]
+    assert census.unclaimed(snapshot, NOBODY, since_look=2) == [10]
 
 
 def test_a_claimed_session_is_nobody_elses_until_its_owner_gives_it_up(table: Table) -> None:
@@ -44,11 +46,23 @@ def test_a_claimed_session_is_nobody_elses_until_its_owner_gives_it_up(table: Ta
     snapshot = census.look()
     owner, other = object(), object()
     census.claim(10, owner)
-    assert census.unclaimed(snapshot, since_look=0) == []
+    assert census.unclaimed(snapshot, NOBODY, since_look=0) == []
     census.disclaim(10, other)
-    assert census.unclaimed(snapshot, since_look=0) == []
+    assert census.unclaimed(snapshot, NOBODY, since_look=0) == []
     census.disclaim(10, owner)
-    assert census.unclaimed(snapshot, since_look=0) == [10]
+    assert census.unclaimed(snapshot, NOBODY, since_look=0) == [10]
+
+
+def test_what_a_look_still_shows_of_a_tree_that_is_over_is_nobody_elses(table: Table) -> None:
+    """Ladders share a look, and one of them may have come to its end before the next one uses it."""
+    census = Census(table)
+    owner, other = object(), object()
+    census.claim(10, owner)
+    snapshot = census.look()
+    census.disclaim(10, owner)
+    assert census.unclaimed(snapshot, other, since_look=0) == []
+    assert census.unclaimed(snapshot, owner, since_look=0) == [10]
+    assert census.unclaimed(census.look(), other, since_look=0) == [10]
 
 
 def test_a_fresh_enough_look_is_not_repeated(table: Table) -> None:

@@ -47,6 +47,17 @@ def test_a_look_at_which_a_stranger_in_a_new_session_has_just_ended_is_not_trust
     assert not scene.tree.doubtful
 
 
+def test_trees_that_share_a_look_have_no_doubt_about_those_of_them_that_are_over(scene: Scene) -> None:
+    other = scene.spawn(200, "/s.2/")
+    snapshot = scene.census.look()
+    scene.table.add(200, cookie=b"/s.2", state="Z")
+    other.look(snapshot)
+    other.release()
+    del scene.table.rows[200]
+    scene.tree.look(snapshot)
+    assert not scene.tree.doubtful
+
+
 def test_a_member_in_a_session_whose_number_a_dead_stranger_had_is_found(scene: Scene) -> None:
     scene.table.add(101, state="Z")
     assert scene.members() == {LEADER}

@@ -182,7 +182,7 @@ def test_signals_go_to_groups_first_and_to_nobody_elses(
 
 
 def test_a_released_session_can_be_claimed_by_another(scene: Scene) -> None:
-    snapshot = scene.census.look()
-    assert LEADER not in scene.census.unclaimed(snapshot, since_look=1)
+    other = object()
+    assert LEADER not in scene.census.unclaimed(scene.census.look(), other, since_look=1)
     scene.tree.release()
-    assert LEADER in scene.census.unclaimed(snapshot, since_look=1)
+    assert LEADER in scene.census.unclaimed(scene.census.look(), other, since_look=1)
