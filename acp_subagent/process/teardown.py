@@ -30,8 +30,9 @@ _LONGEST_PAUSE_SECONDS = 0.05
 _HURRY_CHECK_SECONDS = 0.1
 #: sweeps in a row that must find nothing new before what was stopped is killed
 _QUIET_SWEEPS = 2
-#: how long a proof may take when strangers in new sessions keep coming and going
-_LONGEST_PROOF_SECONDS = 0.5
+#: how long, and for how many looks, a proof goes on when strangers in new sessions keep coming and going
+_DOUBTED_SECONDS = 0.5
+_DOUBTED_LOOKS = 20
 
 
 class Leader(Protocol):
@@ -127,26 +128,29 @@ class _Ladder:
         self._scans = scans
         self._graces = graces
         self._hurried = hurried
+        self._proved = True  # unless the time ended before that nobody is left could be proved
         self._rungs: dict[Rung, float] = {}
 
     async def climb(self) -> ExitStatus | None:
         """The whole ladder, rung by rung; what the leader ended with, None when that is not known."""
         gone = False
+        polite_until = trio.current_time() + self._graces.eof_seconds + self._graces.term_seconds
         # The last moment at which some are still known by their parents. Without a descriptor to look with,
         # the end of stdin comes first: it frees one.
         with suppress(OSError):
             self._tree.walk()
         if self._leader.see_exit():
             self._leader.close_stdin()
-            gone = await self._gone()
+            gone = await self._gone(polite_until)
         else:
             with self._rung(Rung.EOF):
                 self._leader.close_stdin()
                 if await self._leader_exits(self._graces.eof_seconds, self._hurried):
-                    gone = await self._gone()
+                    gone = await self._gone(polite_until)
         if not gone and not self._hurried():
             with self._rung(Rung.TERM):
-                gone = await self._terminate(trio.current_time() + self._graces.term_seconds)
+                term_until = trio.current_time() + self._graces.term_seconds
+                gone = await self._terminate(min(term_until, polite_until))
         kill_deadline = trio.current_time() + self._graces.kill_seconds
         if not gone:
             with self._rung(Rung.KILL):
@@ -171,12 +175,13 @@ class _Ladder:
 
     def report(self, status: ExitStatus | None, *, failed: bool) -> TeardownReport:
         """What the rungs took, whom they found, and who is left."""
+        survivors = len(self._tree.alive)
         return TeardownReport(
             rungs=self._rungs,
             processes_found=self._tree.found,
-            survivors=len(self._tree.alive),
+            survivors=survivors,
             exit_status=status,
-            failed=failed,
+            failed=failed or not (survivors or self._proved),
         )
 
     @contextmanager
@@ -205,20 +210,28 @@ class _Ladder:
         alone = self._tree.look_alone() if self._scans.ladders == 1 else None
         self._tree.look(alone or await self._scans.fresh())
 
-    async def _gone(self) -> bool:
-        """Prove that nobody is left, by a look that began when nobody was believed to be alive."""
+    async def _gone(self, deadline: float) -> bool:
+        """Prove that nobody is left, by a look that began when nobody was believed to be alive.
+
+        A doubt that many looks leave is a stranger's. When the deadline comes before them, nothing is proved.
+        """
         self._tree.refresh()
-        ends_at = trio.current_time() + _LONGEST_PROOF_SECONDS
+        doubted_until = trio.current_time() + _DOUBTED_SECONDS
+        looks = 0
         while True:
             believed_alive = bool(self._tree.alive)
             await self._look()
+            looks += 1
             if self._tree.alive:
                 return False
             if not believed_alive and not self._tree.doubtful:
                 return True
             if self._tree.doubtful:
-                if trio.current_time() >= ends_at:
+                now = trio.current_time()
+                if looks >= _DOUBTED_LOOKS and now >= doubted_until:
                     return True
+                if now >= deadline:
+                    return False
                 await trio.sleep(_FIRST_PAUSE_SECONDS)
 
     async def _terminate(self, deadline: float) -> bool:
@@ -231,7 +244,7 @@ class _Ladder:
         while trio.current_time() < deadline and not self._hurried():
             if not self._tree.any_alive(was_told):
                 # All that were told have ended. Whoever is left came later, and is told now.
-                if await self._gone() and self._leader.see_exit():
+                if await self._gone(deadline) and self._leader.see_exit():
                     return True
                 newcomers = [member for member in self._tree.alive.values() if not was_told(member)]
                 self._tree.signal(signal.SIGTERM, newcomers)
@@ -240,7 +253,7 @@ class _Ladder:
                 told.update(member.identity for member in newcomers)
             await self._pause(min(pause, deadline - trio.current_time()))
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-        return await self._gone() and self._leader.see_exit()
+        return await self._gone(deadline) and self._leader.see_exit()
 
     async def _pause(self, seconds: float) -> None:
         with trio.move_on_after(max(seconds, 0)):
@@ -259,16 +272,17 @@ class _Ladder:
             self._leader.see_exit()
             await self._pause(min(pause, deadline - trio.current_time()))
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            if not self._tree.any_alive() and await self._gone():
+            if not self._tree.any_alive() and await self._gone(deadline):
                 return
             if trio.current_time() >= deadline:
                 self._tree.refresh()
+                self._proved = False
                 return
 
     async def _hold(self, held: set[Identity], deadline: float) -> None:
         """Stop whoever is new until nobody is, so that none can replace another that is being killed."""
         quiet = 0
-        ends_at = min(deadline, trio.current_time() + _LONGEST_PROOF_SECONDS)
+        ends_at = min(deadline, trio.current_time() + _DOUBTED_SECONDS)
         while quiet < _QUIET_SWEEPS and trio.current_time() < ends_at:
             await self._look()
             new = [member for member in self._tree.alive.values() if member.identity not in held]

@@ -143,7 +143,8 @@ class TeardownReport:
     processes_found: int  #: processes of the tree ever seen, the leader included
     survivors: int  #: processes still alive after the whole ladder; 0 means that the tree is gone
     exit_status: ExitStatus | None  #: how the leader ended; None when its exit was not observed
-    #: True when the ladder itself could not do its work (an unexpected exception), whatever it found
+    #: True when the ladder itself could not do its work, whatever it found: an unexpected exception, or a
+    #: machine so busy that there was no time to look as often as it takes to know that nobody is left
     failed: bool = False
     #: that exception, for the host
     cause: BaseException | None = field(default=None, repr=False, compare=False)
