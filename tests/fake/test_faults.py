@@ -8,6 +8,7 @@ import os
 import select
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -260,9 +261,14 @@ def test_a_child_outlives_the_killed_agent(start_faulty: Start, life: LifeSocket
     connection.setblocking(False)
     with pytest.raises(BlockingIOError):
         connection.recv(1)
-    end_marked(f"CHILD_OF={life.path}")
-    connection.settimeout(20)
-    assert connection.recv(1) == b""
+    connection.settimeout(0.5)
+    for _ in range(40):
+        end_marked(f"CHILD_OF={life.path}")
+        with suppress(TimeoutError):  # on a busy machine a link of a relay may be missed
+            assert connection.recv(1) == b""
+            break
+    else:
+        pytest.fail("the child could not be ended")
 
 
 @pytest.mark.parametrize(
